@@ -1,8 +1,8 @@
 """Implementation of the commands under `python -m spacy elmo`.
 
-spaCy imports this module for every `python -m spacy ...`, also for its own commands. The import must be fast, so each
-command imports torch and the rest of the package inside its function. The import must also never fail, because an error
-would break all commands of spaCy.
+spaCy imports this module for every `python -m spacy ...`, also for its own commands. The import must be fast,
+so each command imports torch and the rest of the package inside its function. The import must also never
+fail, because an error would break all commands of spaCy.
 """
 
 import typer

@@ -99,9 +99,10 @@ def convert_cli(
 ) -> None:
     """Convert a model of another ELMo program to a weights file.
 
-    The formats are auto (detect the format), bilm-hdf5 (options.json and HDF5 weights of bilm-tf or AllenNLP),
-    many-langs (encoder.pkl, token_embedder.pkl and dictionaries of ELMoForManyLangs), allennlp (the ELMo in a trained
-    AllenNLP model: archive, folder or state dict) and bilm-tf (a TensorFlow checkpoint of bilm-tf, with its softmax).
+    The formats are auto (detect the format), bilm-hdf5 (options.json and HDF5 weights of bilm-tf or
+    AllenNLP), many-langs (encoder.pkl, token_embedder.pkl and dictionaries of ELMoForManyLangs), allennlp
+    (the ELMo in a trained AllenNLP model: archive, folder or state dict) and bilm-tf (a TensorFlow checkpoint
+    of bilm-tf, with its softmax).
     """
     with report_errors():
         from ..converters.api import read_model

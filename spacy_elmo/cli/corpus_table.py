@@ -1,4 +1,4 @@
-"""Table with the statistics of a prepared corpus, for `prepare` and `pretrain`."""
+"""Table with the statistics of a prepared corpus, for the commands `prepare` and `pretrain`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 
 def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
-    """Print statistics of a prepared corpus: its size, the share of words that the vocabulary covers, and the
-    shares of words and sentences that are too long.
+    """Print the size of a prepared corpus, the share of words that the vocabulary covers, and the shares of
+    words and sentences that are too long.
 
     Args:
-        config: config of the pretraining run. The config determines the vocabulary, and the maximum lengths
-            of words and sentences.
+        config: config of the pretraining run, which determines the vocabulary and the maximum lengths.
         initial: initial weights of the run (`paths.init`); None: random weights.
     """
     from ..pretraining.report.statistics import statistics

@@ -43,8 +43,9 @@ def download_cli(
 ) -> None:
     """List public models, or download one.
 
-    Without NAME, the command lists the public models that it knows. With NAME, the command downloads a model to the
-    cache, and shows the command that converts the model. A file that is already in the cache is not downloaded again.
+    Without NAME, the command lists the public models that it knows. With NAME, the command downloads a model
+    to the cache, and shows the command that converts the model. A file that is already in the cache is not
+    downloaded again.
     """
     with report_errors():
         from ..catalogue.download import cache_folder, folder_of
@@ -72,8 +73,8 @@ def download_cli(
 
 
 def _show_models(models: Iterable[PublicModel], lang: str | None) -> None:
-    """Print the public models, in one table per licence. Models that differ only in their language share a
-    row."""
+    """Print the public models (of the language `lang`), in one table per licence. Models that differ only in
+    the language are printed as one line."""
     listed = [model for model in models if lang is None or lang in model.languages]
     if not listed:
         raise ValueError(

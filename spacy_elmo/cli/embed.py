@@ -107,9 +107,9 @@ def embed_cli(
 ) -> None:
     """Write the vectors of a corpus to disk.
 
-    The items of the corpus (lines, .jsonl records, Docs or .conllu sentences) are numbered from 0. In Python,
-    spacy_elmo.open_vectors(OUT)[7] is the array of item 7, with the shape (layers, tokens, width). An hdf5 file has the
-    layout that `allennlp elmo` writes: item 7 is the dataset "7".
+    The items of the corpus (lines, .jsonl objects, Docs or .conllu sentences) are numbered from 0. In Python,
+    spacy_elmo.open_vectors(OUT)[7] is the array of item 7, with the shape (layers, tokens, size of a vector).
+    An hdf5 file has the layout that `allennlp elmo` writes: item 7 is the HDF5 dataset "7".
     """
     with report_errors():
         import_code(code)
@@ -147,7 +147,8 @@ def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
 
 
 def _compute(shards: Iterable[Mapping[str, Any]], bar: tqdm) -> tuple[int, int]:
-    """Compute all shards, show the speed in a progress bar, and return the numbers of items and of tokens."""
+    """Compute all output files (shards), and show the speed in a progress bar. Return the number of items and
+    the number of tokens."""
     items = words = 0
     start = time.monotonic()
     for shard in shards:

@@ -11,11 +11,8 @@ from .terminal import printable
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Turn a ValueError (invalid input) or an OSError (such as a missing file) into a message and exit code
-    1.
-
-    Any other exception is a bug, so its traceback is shown.
-    """
+    """Print the message of a ValueError (invalid input) or an OSError (such as a missing file), and exit with
+    code 1. Any other exception is a bug, so its traceback is shown."""
     try:
         yield
     except (ValueError, OSError) as error:

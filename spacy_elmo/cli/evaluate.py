@@ -45,10 +45,10 @@ def evaluate_cli(
 
     The perplexity is computed with the full softmax. Lower is better.
 
-    In the forward direction, the model predicts each word and the end of each sentence from the words before. In the
-    backward direction, the model predicts each word and the start of each sentence from the words after. All words
-    outside the vocabulary count as one class, <UNK>, so compare only models with the same vocabulary. The column "No
-    <UNK>" and the columns to its right do not count the <UNK> targets.
+    In the forward direction, the model predicts each word and the end of each sentence from the words before.
+    In the backward direction, the model predicts each word and the start of each sentence from the words
+    after. All words outside the vocabulary count as one class, <UNK>, so compare only models with the same
+    vocabulary. The column "No <UNK>" and the columns to its right do not count the <UNK> targets.
     """
     with report_errors():
         from ..bilm.weights import Weights

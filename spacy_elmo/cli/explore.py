@@ -41,10 +41,10 @@ def explore_cli(
 ) -> None:
     """Open a web page that shows what a biLM computes for a word.
 
-    Type a sentence on the page, and choose a word. For each layer, the page shows the most similar occurrences of the
-    word in the corpus, and a map of all its occurrences. The page also shows words with a similar spelling, the words
-    that the language model predicts in this context, and how surprising each word is. Only this machine can reach the
-    server. Ctrl-C ends the server.
+    Type a sentence on the page, and choose a word. For each layer, the page shows the most similar
+    occurrences of the word in the corpus, and a 2-D map of all its occurrences. The page also shows words
+    with a similar spelling, the words that the language model predicts in this context, and how surprising
+    each word is. Only this machine can reach the server. Ctrl-C ends the server.
     """
     with report_errors():
         try:
@@ -74,8 +74,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _index(
     source: str, corpus: str, *, lang: str | None, tokenized: bool, quiet: bool
 ) -> Iterator[Path]:
-    """Yield the folder of a word index. If `corpus` is not an index, create a temporary index of the text
-    `corpus`."""
+    """Yield the folder of a word index: `corpus` itself, if this is an index. Otherwise create a temporary
+    index of the text `corpus`."""
     from ..search.index_files import is_index
 
     if is_index(Path(corpus)):

@@ -39,9 +39,9 @@ def export_cli(
 ) -> None:
     """Write a weights file in the format of another program.
 
-    bilm-hdf5 writes options.json and weights.hdf5 for bilm-tf and AllenNLP. If the weights have a softmax, bilm-hdf5
-    also writes the softmax and the vocabulary. allennlp writes options.json and weights.th, a state dict of AllenNLP's
-    Elmo. onnx writes the network to one file, which runs without Python.
+    bilm-hdf5 writes options.json and weights.hdf5 for bilm-tf and AllenNLP. If the weights have a softmax,
+    bilm-hdf5 also writes the softmax and the vocabulary. allennlp writes options.json and weights.th, a state
+    dict of AllenNLP's Elmo. onnx writes the network to one file, which runs without Python.
     """
     with report_errors():
         from ..bilm.weights import Weights

@@ -13,17 +13,15 @@ ANALYSE = "Analyse a biLM"
 
 
 class GroupedCommands(TyperGroup):
-    """Typer group whose help text has a section for each group of commands. The title of a section is the
-    `rich_help_panel` of its commands.
+    """Typer command group that prints its commands in several sections. The title of a section is the
+    `rich_help_panel` of the commands in it.
 
-    Without this class, spaCy's app would ignore the titles, because it does not use rich for its help texts.
+    Without this class, the titles would be ignored, because spaCy's app does not use rich for help texts.
     """
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a section of the help text for each group of commands.
-
-        The groups have the same order as their first commands.
-        """
+        """Write the list of commands to a help text, in sections. The sections are in the order of the first
+        command in each section."""
         sections: dict[str, list[tuple[str, str]]] = {}
         names = self.list_commands(ctx)
         limit = formatter.width - 6 - max(map(len, names))

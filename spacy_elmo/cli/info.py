@@ -67,9 +67,9 @@ def info_cli(
 
 
 def _self_test(source: str) -> None:
-    """Check that this machine computes the same outputs as other machines, for several small neural networks.
+    """Check that several small neural networks have the same outputs on this machine as on other machines.
 
-    The biLM `source` is checked as well, if its expected digests are known.
+    The biLM `source` is checked as well, if the hashes of its correct outputs are known.
     """
     with report_errors():
         from ..bilm import self_test
@@ -151,7 +151,8 @@ def _architecture_rows(info: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _card_rows(card: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each field of a card. Nested fields have names such as `perplexity.mean`."""
+    """Yield the name and the value of each field of a model card. The name of a nested field has dots, such
+    as `perplexity.mean`."""
     for name, value in card.items():
         if isinstance(value, dict):
             yield from _card_rows(value, f"{prefix}{name}.")

@@ -1,4 +1,5 @@
-"""`python -m spacy elmo init-config`: write a config that contains elmo, for `spacy train` or `spacy assemble`."""
+"""`python -m spacy elmo init-config`: write a config that contains elmo, for `spacy train` or
+`spacy assemble`."""
 
 from __future__ import annotations
 
@@ -134,8 +135,7 @@ def _shipped(name: str) -> str:
 
 
 def _blank(weights: str | None, lang: str | None) -> Language:
-    """Create a pipeline with elmo. Warnings are printed to standard error, because the config is printed
-    to standard output."""
+    """Create a pipeline with the component elmo. Print warnings to standard error."""
     from ..catalogue.weight_names import default_weights
     from ..corpora.blank import blank_pipeline
 
@@ -148,7 +148,8 @@ def _blank(weights: str | None, lang: str | None) -> Language:
 def _config(
     nlp: Language, names: list[str], optimize: OptimizeChoice | None, vectors: str | None
 ) -> str:
-    """Add components to a pipeline with elmo, and return the config of the pipeline as text."""
+    """Add the components `names` to a pipeline that contains elmo, and return the config of the pipeline as
+    text."""
     from spacy.util import load_config_from_str
 
     from ..pipeline.training_config import add_listening
@@ -169,7 +170,8 @@ def _config(
 
 
 def _next(config_path: Path, *, train: bool) -> str:
-    """Return the next command for the user, with the path of the config."""
+    """Return the command that the user should run next: `spacy train` if `train` is true, otherwise `spacy
+    assemble`."""
     path = shlex.quote(str(config_path))
     if train:
         return f"python -m spacy train {path} --paths.train train.spacy --paths.dev dev.spacy --output training"

@@ -64,8 +64,8 @@ def neighbors_cli(
 ) -> None:
     """Find similar occurrences of a word, or map all occurrences.
 
-    For each --query, a table shows the occurrences of WORD in IN that have the most similar vectors, as in table 4 of
-    Peters et al. (2018).
+    For each --query, a table shows the occurrences of WORD in IN that have the most similar vectors, as in
+    table 4 of Peters et al. (2018).
 
     --out draws a map with a point for each occurrence and a numbered mark for each query. If the text has
     annotated senses (.jsonl with "tokens" and "sense"), the points are colored by sense.

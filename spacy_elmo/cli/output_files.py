@@ -1,4 +1,4 @@
-"""Functions that check the chart files of a command, and write its results to a JSON file."""
+"""Output files of commands: a check of the paths of charts, and a function that writes JSON files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from ..files import atomic_file, check_output_file
 
 
 def check_figure_files(paths: list[Path] | None) -> list[Path]:
-    """Check that the charts for `--out` can be written, and return their paths.
+    """Check that the files of the option `--out` can be written, and return their paths.
 
     Raises:
-        OSError: a file cannot be written; see `check_output_file`.
-        ValueError: a file has a suffix that is not supported; or a chart needs a library that is not installed.
+        OSError: a file cannot be written.
+        ValueError: a file name does not end in .png, .html or .json; or a chart needs a library that is not
+            installed.
     """
     files = paths or []
     for path in files:

@@ -1,4 +1,4 @@
-"""Functions that load the pipeline for a command, and choose the CPU or a GPU."""
+"""Setup of a command: choice of the CPU or a GPU, and loading of the pipeline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def use_gpu(gpu_id: int) -> None:
-    """Make spaCy use the GPU with this number, or the CPU if `gpu_id` is -1.
+    """Make spaCy use the GPU with the number `gpu_id`. If `gpu_id` is -1, spaCy uses the CPU.
 
     Raises:
         ValueError: the GPU cannot be used.
@@ -25,7 +25,8 @@ def use_gpu(gpu_id: int) -> None:
 
 
 def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language:
-    """Call `corpora.pipelines.load_pipeline`, print the warnings, and return the pipeline."""
+    """Load a pipeline, or create a blank pipeline with the weights of a biLM (see
+    `corpora.pipelines.load_pipeline`). Print the warnings."""
     from ..corpora import pipelines
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)

@@ -50,14 +50,15 @@ def pretrain_cli(
 ) -> None:
     """Train a biLM on raw text.
 
-    To override a setting of CONFIG, give the setting's section and name, for example --training.max_steps 1000
+    To override a setting of CONFIG, give the setting's section and name, for example
+    --training.max_steps 1000
 
     The command writes model-best.safetensors, model-last.safetensors, log.jsonl, report.html, config.cfg and
-    checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text, with the
-    full softmax.
+    checkpoint/ to OUT. The loss in the log is the training loss. The perplexity is computed on held-out text,
+    with the full softmax.
 
-    Ctrl-C or SIGTERM saves a checkpoint and ends the run. To continue the run, use --resume. To train with several
-    processes or machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
+    Ctrl-C or SIGTERM saves a checkpoint and ends the run. To continue the run, use --resume. To train with
+    several processes or machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
     with report_errors():
         import_code(code)
@@ -81,8 +82,8 @@ def pretrain_cli(
 
 
 class _StopSignal(threading.Event):
-    """Event that stops a run. Inside the `with` block, the first SIGINT or SIGTERM sets the event. The
-    second signal ends the program."""
+    """Event that stops a pretraining run. Inside the `with` block, the first SIGINT or SIGTERM sets the
+    event. A second signal ends the program."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,8 +92,8 @@ class _StopSignal(threading.Event):
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell reports for a program that a signal has ended. If no signal was received,
-        the signal is SIGTERM."""
+        """Exit code for the received signal: 128 plus its number. Without a received signal: 128 plus the
+        number of SIGTERM."""
         return 128 + (self.number or signal.SIGTERM)
 
     def __enter__(self) -> _StopSignal:
@@ -113,8 +114,8 @@ class _StopSignal(threading.Event):
 class _Screen:
     """Context manager that prints messages about a pretraining run.
 
-    If `torchrun` has started several processes, only the first process prints messages. Only this process is
-    notified when the run reaches a new stage.
+    If `torchrun` has started several processes, only the first process prints, because `pretrain` calls
+    `show` only in this process.
     """
 
     def __init__(self, out: Path, resume: bool) -> None:
@@ -130,7 +131,7 @@ class _Screen:
         self._bar.close()
 
     def show(self, stage: Stage) -> None:
-        """Print the stage that the run has reached, and show a progress bar while text is read."""
+        """Print that the run has reached a stage. Show a progress bar while text is read."""
         from ..pretraining.run import CorpusReady, Finished, FolderReady, Preparing
 
         self._is_first = True
@@ -174,8 +175,8 @@ class _Screen:
         msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
 
     def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
-        """Print which signal has stopped the run. If another process of `torchrun` has received the
-        signal, the name of the signal is unknown."""
+        """Print which signal has stopped the run. The number of the signal is None if another process of
+        `torchrun` has received the signal."""
         if self._is_first:
             name = signal.Signals(number).name if number else "a signal to another process"
             msg.warn(f"{stopped}, because of {name}. Use --resume to continue")
@@ -195,8 +196,8 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
 
 
 def _time_left(progress: Progress, max_minutes: float | None) -> str:
-    """Estimate the time until the end of the run, as h:mm:ss. Return "?" if the limits of the run allow no
-    estimate."""
+    """Estimate the time until the end of the run, as h:mm:ss. Return "?" if the run has no limit from which
+    the time can be estimated."""
     minutes = []
     if progress.steps and progress.step:
         minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)

@@ -1,4 +1,5 @@
-"""`python -m spacy elmo probe`: test how much each layer of a biLM knows about word senses and parts of speech."""
+"""`python -m spacy elmo probe`: test how much each layer of a biLM knows about word senses and parts of
+speech."""
 
 from __future__ import annotations
 
@@ -123,8 +124,8 @@ def part_of_speech_cli(
 
     The table shows the accuracy of each layer in %, as in table 6 of Peters et al. (2018).
 
-    For each layer, the command trains a softmax regression that predicts the tag of a word from its vector. The weights
-    of the biLM do not change.
+    For each layer, the command trains a softmax regression that predicts the tag of a word from its vector.
+    The weights of the biLM do not change.
     """
     with report_errors():
         _check(out, gpu_id)

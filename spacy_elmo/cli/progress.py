@@ -33,11 +33,11 @@ def progress_bar(unit: str, *, total: int | None = None, quiet: bool = False) ->
 
 @contextmanager
 def stage_bar(*stages: str, quiet: bool = False) -> Iterator[Callable[[], None]]:
-    """Show a progress bar with the name of the current stage. Yield a function to call at the end of each
+    """Show a progress bar with the current stage of a command. Yield a function to call at the end of each
     stage.
 
     Args:
-        stages: names of the stages, such as "Reading".
+        stages: names of the stages in order, such as "Reading".
     """
     with progress_bar("stages", total=len(stages), quiet=quiet) as bar:
         names = iter((*stages[1:], "Done"))
@@ -70,7 +70,8 @@ def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> 
 
 
 def _size(files: Iterable[Path]) -> int | None:
-    """Return the size of text files in bytes; None if a file is compressed, so the size of its text is unknown."""
+    """Return the total size of text files in bytes. Return None if a file is compressed, because the size of
+    its text is then unknown."""
     size = 0
     for file in files:
         if file.suffix in (".gz", ".xz", ".zst"):

@@ -1,4 +1,5 @@
-"""`python -m spacy elmo score`: show the log-probabilities of the tokens of a text, and substitutes for the tokens."""
+"""`python -m spacy elmo score`: show the log-probabilities of the tokens of a text, and substitutes for the
+tokens."""
 
 from __future__ import annotations
 
@@ -87,8 +88,8 @@ def _files(text: str) -> list[Path]:
 
 
 def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
-    """Yield a Doc for each document of a text. The Doc has the same tokens and sentences as in the command
-    `prepare`."""
+    """Yield a Doc for each document of a text ("-": standard input). The tokens and sentences are the same as
+    in the command `prepare`."""
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 

@@ -86,8 +86,8 @@ def index_cli(
 ) -> None:
     """Index the sentences or the words of a corpus.
 
-    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words contains the
-    vectors of up to 300 occurrences of each word, in all layers.
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words
+    contains the vectors of up to 300 occurrences of each word, in all layers.
     """
     with report_errors():
         import_code(code)
@@ -178,7 +178,7 @@ def query_cli(
 
 
 def _check_is_new(out_dir: Path, force: bool) -> None:
-    """Raise an error if a folder is not empty, unless `force` is set. The lock file of this process does
+    """Raise an error if a folder contains files, unless `force` is set. The lock file of this process does
     not count."""
     from ..run_lock import LOCK
 

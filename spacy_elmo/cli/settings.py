@@ -1,4 +1,4 @@
-"""Functions that read settings from the command line: overrides of a config file, and options of the tokenizer."""
+"""Settings from the command line: values that override a config file, and options of the tokenizer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..pretraining.config import Prepare
 
 ACCEPTS_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""Value of Typer's `context_settings` for commands that accept overrides, such as `--training.max_steps 1000`."""
+"""Typer's `context_settings` for commands that accept overrides, such as `--training.max_steps 1000`."""
 
 
 def config_overrides(extra_args: list[str]) -> dict[str, Any]:
@@ -30,11 +30,11 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
 
 
 def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bool) -> Prepare:
-    """Return the tokenizer settings from the options `lang` and `tokenized`. If neither option is set, return
-    the tokenizer settings from the card of the weights.
+    """Return the tokenizer settings from the options `--lang` and `--tokenized`. If neither option is set,
+    return the settings for the tokenizer that the model card of the weights names.
 
     Raises:
-        ValueError: see `settings_of`.
+        ValueError: neither option is set, and the card names no default tokenizer of a language.
     """
     from ..pretraining.config import Prepare
     from ..pretraining.perplexity import settings_of

@@ -1,10 +1,10 @@
-"""Functions that format texts and file sizes for the terminal."""
+"""Formatting of texts and file sizes for the terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Escape control characters, because control characters in an untrusted file could manipulate the terminal."""
+    """Escape the control characters in a text, because they could manipulate the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

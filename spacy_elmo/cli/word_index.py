@@ -1,4 +1,5 @@
-"""Function that makes a word index of a corpus, for the commands `search index` and `explore`."""
+"""Creation of a word index for the commands `search index` and `explore`. A word index contains vectors of
+the occurrences of each word in a corpus."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from .progress import reading_bar
 def make_word_index(
     folder: Path, source: str, text: str, *, lang: str | None, tokenized: bool, quiet: bool
 ) -> int:
-    """Write a word index of a corpus to a folder, show a progress bar, and return the number of tokens."""
+    """Write a word index of the corpus `text` to a folder, with the pipeline or weights `source`. Show a
+    progress bar, and return the number of tokens."""
     from ..analysis.contexts.write_occurrences import write_occurrences
     from ..corpora.items import corpus_files
     from ..search.corpus_index import corpus_source

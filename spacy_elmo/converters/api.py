@@ -79,12 +79,12 @@ def read_model(
 
     Args:
         source, format, dtype, warm, lang: see `convert`.
-        options: see `convert`; options with the value None or False are ignored.
+        options: options of the format, see `convert`. Options with the value None or False are ignored.
 
     Returns:
-        The conversion. If `format` is "auto", the first of the notes names the detected format and the
-        reason. If `source` is an archive, the paths in `files` and `notes` start with its name, as in
-        `model.zip/options.json`.
+        The weights, the files that were read, and notes for the user. If `format` is "auto", the first note
+        names the detected format and the reason. If `source` is an archive, all paths start with the name of
+        the archive, as in `model.zip/options.json`.
 
     Raises:
         OSError, ValueError: see `convert`.

@@ -1,4 +1,4 @@
-"""Strict check of the tensors in a conversion: no tensor may be missing, unexpected or invalid."""
+"""Check of the tensors of a foreign model: no tensor may be missing, unexpected or invalid."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Shape = tuple[int, ...]
 def check_depth(config: BiLMConfig, arrays: int) -> None:
     """Check that the configuration does not have more layers than the weights file has arrays.
 
-    Call this function before you allocate memory. A damaged options file could specify a billion layers.
+    Call this function before you allocate memory, because a damaged options file could specify a billion
+    layers.
 
     Args:
-        arrays: the number of arrays in the file.
+        arrays: the number of arrays in the weights file.
 
     Raises:
         ValueError: the configuration has more layers than the file has arrays.
@@ -33,10 +34,10 @@ def check_depth(config: BiLMConfig, arrays: int) -> None:
 
 
 def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
-    """Return the names and shapes of the tensors in `BiLM.state_dict()`, without allocating the tensors.
+    """Return {name: shape} for the tensors in `BiLM.state_dict()`, without allocating the tensors.
 
     Args:
-        arrays: the number of arrays in the file.
+        arrays: the number of arrays in the weights file that will be converted.
 
     Raises:
         ValueError: the configuration has more layers than the file has arrays, or the tensors are too large
@@ -58,10 +59,12 @@ def mismatches(
 ) -> list[str]:
     """Return a message for each array that is missing, unexpected or invalid.
 
-    A valid array has the expected shape, the type float16 or float32, and finite values in the range of `dtype`.
+    A valid array has the expected shape, the type float16 or float32, and finite values in the range of
+    `dtype`.
 
     Args:
-        shapes: the expected shape of each array, by the name of the array.
+        arrays: {name: array}.
+        shapes: {name of an array: its expected shape}.
         dtype: data type of the converted tensors.
     """
     largest = torch.finfo(dtype).max

@@ -1,4 +1,4 @@
-"""Table of the foreign formats that can be converted, and detection of the format of a model."""
+"""List of the foreign formats that can be converted, and detection of a model's format."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Format:
     name: str
     """Name of the format, as in the command `convert FORMAT`."""
     recognize: Callable[[Path], str | None]
-    """Function that returns the reason why a folder or file seems to have this format, or None. The function
-    never raises an error, and never matches the files of another format."""
+    """Function that returns the reason why a folder or file seems to have this format. It returns None for
+    all other files, including the files of other formats. It never raises an error."""
     convert: Callable[..., Conversion]
     files: Mapping[str, tuple[str, ...]]
-    """Required files, for error messages: {description of a file: glob patterns of its name}."""
+    """Required files, for error messages: {description of a file: glob patterns that its name can match}."""
 
     @property
     def options(self) -> set[str]:
@@ -70,18 +70,18 @@ FORMATS = (
 
 
 def choose(path: Path, name: str) -> tuple[Format, str | None]:
-    """Return the foreign format that the user has chosen. The name "auto" chooses the detected format.
+    """Return the foreign format with a name. For the name "auto", detect the format.
 
     Args:
-        path: the folder or file of the model. Only detection needs the path.
+        path: the folder or file of the model, which is only used for "auto".
         name: name of the format, or "auto".
 
     Returns:
-        The format, and the reason for a detected format. The reason is None if the user has named the format.
+        The format, and the reason why the format was detected. The reason is None if `name` is not "auto".
 
     Raises:
-        OSError: see `detect`.
-        ValueError: no format has this name. For "auto", see `detect`.
+        OSError: `name` is "auto", and the path does not exist.
+        ValueError: no format has this name, or the model fits no format or several formats.
     """
     if name == "auto":
         return detect(path)

@@ -1,4 +1,4 @@
-"""Result of a conversion from any format."""
+"""Result of a conversion from a foreign format."""
 
 from __future__ import annotations
 

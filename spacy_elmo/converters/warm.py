@@ -14,12 +14,13 @@ MAX_SENTENCES = 2000
 
 
 def with_start(conversion: Conversion, text: str | Path) -> Conversion:
-    """Add an initial LSTM state to a converted model. The elmo component uses it if `start` is "warm".
+    """Add an initial LSTM state to a converted model. The component elmo uses this state if `start` is
+    "warm".
 
-    The state is estimated by `mean_start_state`.
+    The state is the mean of the LSTM states after the sentences of a text (see `mean_start_state`).
 
     Args:
-        conversion: the result of a converter.
+        conversion: the converted model.
         text: a text file with one sentence per line, and with spaces between words. The text should be
             similar to the training text of the model. Only the first 2,000 lines that are not blank are read.
 

@@ -1,1 +1,1 @@
-"""Web page `explore`: similar occurrences of a word, maps, and predictions of the language model."""
+"""Web page `explore`: similar occurrences of a word, 2-D maps of all occurrences, and predicted words."""

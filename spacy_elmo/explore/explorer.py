@@ -1,4 +1,4 @@
-"""Backend of the page `explore`. It answers requests about sentences and words as JSON objects."""
+"""Backend of the web page `explore`. It answers the requests of the page with JSON objects."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ _DIGITS = 3
 
 
 class Explorer:
-    """Backend of the page `explore`. Its methods answer requests about sentences and words.
+    """Backend of the web page `explore`. The results of its methods are JSON objects for the page.
 
     Args:
-        nlp: the pipeline that has computed the word index.
-        index: the word index of a corpus.
-        language_model: language model of the weights. None: the answers contain no surprise and no
-            substitutes.
-        name: name of the weights.
+        nlp: the pipeline that has computed the vectors in `index`.
+        index: the occurrences of each word in a corpus, with their vectors.
+        language_model: the biLM with its softmax head. None: the page shows no surprise and no substitutes.
+        name: name of the weights, which the page shows.
     """
 
     def __init__(
@@ -68,10 +67,11 @@ class Explorer:
 
         Args:
             weights: path or name of the weights.
-            index: path of the word index.
+            index: folder of the word index.
 
         Raises:
-            OSError, ValueError: see `find_weights`, `OccurrenceIndex` and `index_pipeline`.
+            OSError: the weights or the index cannot be read.
+            ValueError: the index was computed with other weights, or a file is damaged.
         """
         opened = OccurrenceIndex(index)
         nlp = index_pipeline(opened.about, weights)
@@ -82,7 +82,7 @@ class Explorer:
         )
 
     def overview(self) -> Answer:
-        """Return data that the page shows first: name of the weights, size of the corpus, and limits of the input."""
+        """Return what the page shows first, such as the name of the weights and the size of the corpus."""
         return {
             "weights": self._name,
             "tokens": self._index.tokens,
@@ -93,19 +93,21 @@ class Explorer:
         }
 
     def answer_sentences(self, texts: Sequence[str]) -> Answer:
-        """Return the tokens of one or two sentences, and the surprise of each token in bits.
+        """Return the tokens of one or two sentences. With a language model, each token has its surprise in
+        bits: -log2 of its probability after the words before it, and before the words after it.
 
         Raises:
-            ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too long.
+            ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too
+                long.
         """
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 
     def answer_word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
         """Return what the page shows about a token in one of the sentences.
 
-        The answer contains the occurrences of the word in the corpus, the occurrences nearest to the token, a
-        map of the occurrences for each layer, words with a similar spelling, substitutes, and the cosines of
-        the token with all tokens of the sentences.
+        The result contains the occurrences of the word in the corpus, the occurrences nearest to the token, a
+        2-D map of the occurrences for each layer, words with a similar spelling, words that could replace the
+        token, and the cosines of the token with all tokens of the sentences.
 
         Args:
             texts: one or two sentences.
@@ -113,7 +115,7 @@ class Explorer:
             token: index of the token in the sentence, from 0.
 
         Raises:
-            ValueError: there is no such token, or the token is whitespace. See also `answer_sentences`.
+            ValueError: there is no such token, the token is whitespace, or `texts` is invalid.
         """
         docs = self._docs(texts)
         if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):
@@ -192,7 +194,7 @@ class Explorer:
         }
 
     def _cosines(self, word: Token, doc: Doc) -> list[list[float]]:
-        """Return the cosines of a word with all tokens of a Doc, for each layer."""
+        """Return the cosine of the token `word` with each token of a Doc, as one list for each layer."""
         vectors = normalize(numpy_layers(doc) - self._index.centre)
         queries = numpy_layers(word.doc)[:, word.i : word.i + 1]
         cosines = np.einsum("lnw,lw->ln", vectors, normalize(queries - self._index.centre)[:, 0])
@@ -200,5 +202,5 @@ class Explorer:
 
 
 def _bits(log_probability: float) -> float:
-    """Convert a natural log-probability to surprise in bits, -log2(probability)."""
+    """Convert a natural log-probability to the surprise in bits, -log2(probability)."""
     return round(float(-log_probability) / math.log(2), 2)

@@ -1,5 +1,5 @@
-"""Chart of the occurrences of a word, for a PNG file. Similar occurrences are near each other. Colors show
-senses."""
+"""2-D map of the occurrences of a word, as a chart for a PNG file. Similar occurrences are near each other.
+Colors show word senses."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NO_SENSE, _GREY = "no sense annotated", "#999999"
 def map_chart(
     view: dict[str, Any], queries: Sequence[Occurrence], *, title: str, source: str
 ) -> Spec:
-    """Return a chart of the occurrences of a word, with one map for each layer.
+    """Return a Vega-Lite chart of the occurrences of a word, with one 2-D map for each layer.
 
     Args:
         view: the result of `word_view`. If it contains annotated senses, the points are colored by sense.
-        queries: the queries of the view. Each query is a black circle with a number in the chart.
+        queries: occurrences in the user's own sentences. Each of them is a numbered black circle in the maps.
         title: title of the chart.
-        source: description of the text and the vectors.
+        source: description of the text and the vectors, which is shown below the title.
     """
     return {
         "title": {
@@ -85,7 +85,8 @@ def _panel(layer: dict[str, Any], senses: dict[str, Any] | None) -> Spec:
 
 
 def _axes(layer: dict[str, Any]) -> dict[str, Any]:
-    """Return the definitions of both axes. Both have the same scale, so that distances are not distorted."""
+    """Return the Vega-Lite definitions of the x and the y axis of a map. The axes have the same scale,
+    because distances would otherwise be distorted."""
     drawn = np.array([*layer["points"], *layer["queries"]])
     low, high = drawn.min(axis=0), drawn.max(axis=0)
     reach = _MARGIN * float((high - low).max()) / 2 or 1.0

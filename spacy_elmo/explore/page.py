@@ -1,4 +1,4 @@
-"""HTML of the page `explore`: files for the server, or a static page with the occurrences of one word."""
+"""HTML of the web page `explore`: the files for the server, or a static page about one word."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent
 
 
 def live_files() -> dict[str, tuple[str, str]]:
-    """Return the files that the server sends, as {path in the URL: (content, media type)}."""
+    """Return the files that the web server sends, as {path in the URL: (content, media type)}."""
     page = _template().render(title="Explore", view=None)
     return {
         "": (page, "text/html"),
@@ -25,9 +25,8 @@ def live_files() -> dict[str, tuple[str, str]]:
 
 
 def save_map(path: Path, view: dict[str, Any], *, title: str, source: str) -> None:
-    """Atomically write a static HTML page with maps of the occurrences of a word.
-
-    The page makes no network requests.
+    """Atomically write a static HTML page with 2-D maps of the occurrences of a word. The page needs no
+    network.
 
     Args:
         view: the result of `word_view`.
@@ -59,5 +58,6 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return the digest of a script or a style sheet, for the content security policy of the page."""
+    """Return the SHA-256 hash of a script or style sheet in base64, for the content security policy of the
+    page."""
     return base64.b64encode(hashlib.sha256(text.encode("utf8")).digest()).decode("ascii")

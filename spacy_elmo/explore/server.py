@@ -1,4 +1,4 @@
-"""Local web server of the page `explore`, with JSON over HTTP. Only this machine can reach the server."""
+"""Local web server of the web page `explore`. Only programs on this machine can reach the server."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
 
 
 def make_app(explorer: Explorer) -> Flask:
-    """Return a Flask application that serves the page `explore` and answers the requests of the page.
+    """Return a Flask application that serves the web page `explore`, and answers its requests from
+    `explorer`.
 
-    The application refuses requests with an unknown host name. Otherwise, another website could send requests
-    to the application, through a host name that resolves to this machine.
+    The application refuses requests with an unknown host name, because another website could otherwise send
+    requests to the application, through a host name that resolves to this machine.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(TRUSTED_HOSTS=[HOST, "localhost"], MAX_CONTENT_LENGTH=_MAX_BYTES)
@@ -49,7 +50,7 @@ def make_app(explorer: Explorer) -> Flask:
 
 
 def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
-    """Return a web server on 127.0.0.1. It computes one answer at a time.
+    """Return a web server on 127.0.0.1. The server processes one request at a time.
 
     Args:
         port: port of the server; 0: any free port.

@@ -1,5 +1,5 @@
-"""Data that the page `explore` shows about a word: its sentences and, for each layer, a two-dimensional map
-of its occurrences and the nearest occurrences."""
+"""Data that the web page `explore` shows about a word: the sentences with the word, a 2-D map of its
+occurrences for each layer, and the most similar occurrences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..analysis.contexts.occurrences import Occurrence, Occurrences
 
 _DIGITS = 3
 _CONTEXT = 160
-"""Number of characters of a sentence to show on each side of the word. This number fits on the page."""
+"""Maximum number of characters to show on each side of a word."""
 _COLORS = 7
 """Number of senses that have their own color. Rarer senses share one color."""
 
@@ -26,17 +26,17 @@ def word_view(
     neighbors: list[list[list[Neighbor]]],
     planes: Sequence[Plane],
 ) -> dict[str, Any]:
-    """Return what the page shows about a word, in JSON types: the occurrences of the word, and data for each
-    view.
+    """Return what the web page `explore` shows about a word, in JSON types.
 
-    A view is a layer, or the average of the layers. The data for a view are a map of all occurrences, and the
-    nearest occurrences of each query.
+    The result contains the sentences with the word, and data for each view. A view is a layer, or the average
+    of all layers. The data of a view are a 2-D map of all occurrences, and for each query the most similar
+    occurrences.
 
     Args:
-        corpus: the occurrences of the word.
-        queries: occurrences to compare with the occurrences in `corpus`.
-        neighbors: the nearest occurrences for each query and each view, from `nearest`.
-        planes: one map for each view that the page shows, from `project`.
+        corpus: the occurrences of the word in the corpus.
+        queries: occurrences of the word in the user's own sentences.
+        neighbors: for each query and each view, the most similar occurrences (the result of `nearest`).
+        planes: for each view that the page shows, the 2-D map (from the result of `project`).
     """
     number = {id(occurrence): index for index, occurrence in enumerate(corpus.items)}
     views = [corpus.views.index(plane.view) for plane in planes]
@@ -74,8 +74,8 @@ def _sentence(occurrence: Occurrence) -> dict[str, str]:
 
 
 def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:
-    """Return the senses for the legend, most frequent first, and for each occurrence the index of its sense.
-    Return None if no occurrence has a sense."""
+    """Return the names of the senses for the legend, most frequent first, and for each occurrence the index
+    of its sense. Return None if no occurrence has an annotated sense."""
     counts = Counter(o.sense for o in occurrences if o.sense is not None)
     if not counts:
         return None

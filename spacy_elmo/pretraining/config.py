@@ -28,35 +28,36 @@ class _Section(BaseModel):
 
 
 class Paths(_Section):
-    """Paths of the text and of the initial weights. Text is UTF-8, in these formats:
+    """Paths of the text and of the initial weights. Text files are UTF-8, in one of these formats:
 
     - `.jsonl`: one document per line, as {"text": "..."}, or as {"tokens": ["...", ...]} if you tokenize the
       text yourself.
     - `.spacy`: a DocBin. Each Doc is a document; only its words are used.
-    - Any other file is plain text: a document ends at a blank line, at the end of the file, or after 100 lines.
+    - Any other file is plain text: a document ends at a blank line, at the end of the file, or after 100
+      lines.
 
     Plain text and `.jsonl` can be compressed as `.gz`, `.xz` or `.zst`.
     """
 
     raw_text: str | None = None
-    """Training text: a file, a directory (all its *.txt, *.jsonl and *.spacy files, compressed or not) or a glob
-    pattern (all matching files). Required unless `corpus` is given.
+    """Training text: a file, a directory (all *.txt, *.jsonl and *.spacy files in it, compressed or not) or a
+    glob pattern (all matching files). Required unless `corpus` is given.
     """
     dev_text: str | None = None
     """Held-out text, as a file, directory or glob pattern. Null: 1 % of the documents of `raw_text` are held
-    out, and at least 100 sentences. A seeded hash chooses these documents.
+    out, or more, until they have 100 sentences. A hash with the seed `prepare.seed` chooses the documents.
     """
     corpus: str | None = None
-    """Folder of a prepared corpus from `prepare`. Null: the run first prepares `raw_text` into OUT/corpus."""
+    """Folder that the command `prepare` has written: the corpus as word ids. Null: the run first tokenizes
+    `raw_text`, and writes the word ids to the subfolder `corpus` of its output folder."""
     init: str | None = None
     """Initial weights: a weights file, or the name of a bundled or installed biLM. `[model]` must describe
-    the network of these weights. If the weights have a softmax head, each word in its vocabulary keeps its
-    row of the head. Null: random weights.
+    the network of these weights. If the weights have a softmax head, its rows are copied for all words that
+    are in both vocabularies. Null: random weights.
     """
 
     def text_files(self) -> dict[str, list[Path]]:
-        """Return the files of `raw_text` and, if it is given, of `dev_text`. The keys of the result are the
-        paths or patterns in these settings.
+        """Return {path or pattern in the setting: text files} for `raw_text` and, if it is given, `dev_text`.
 
         Raises:
             FileNotFoundError: there are no text files for a path or pattern.
@@ -76,21 +77,21 @@ class Prepare(_Section):
     lang: str = "en"
     """Language of the spaCy tokenizer."""
     tokenizer: dict[str, Any] | None = None
-    """The `[nlp.tokenizer]` block of the pipelines that will use the weights; null: the default tokenizer of the
-    language.
-    """
+    """Config section `[nlp.tokenizer]` of the spaCy pipelines that will use the weights. Null: the default
+    tokenizer of the language."""
     tokenized: bool = False
     """True: the text is already tokenized, as words separated by spaces and one sentence per line."""
     dedup: Literal["none", "documents", "sentences"] = "none"
-    """Removal of documents or sentences that repeat an earlier one. Documents or sentences that occur in
-    `dev_text` are also removed from the training text. "sentences" makes common short sentences ("Yes .")
-    rare and leaves gaps in documents. The gaps do no harm, because each sentence is a separate training
-    sequence.
+    """Removal of duplicate documents or sentences from the training text. The first occurrence is kept,
+    unless the document or sentence also occurs in `dev_text`. "sentences" makes common short sentences
+    ("Yes .") rare.
     """
     n_process: int = Field(default=1, ge=-1)
-    """Number of processes that tokenize; -1: one per core. The prepared corpus does not depend on this number."""
+    """Number of processes that tokenize; -1: one per core. The prepared corpus does not depend on this
+    number."""
     encoding_errors: Literal["strict", "replace"] = "strict"
-    """Treatment of bytes that are not UTF-8: "strict" raises an error with file and line, "replace" inserts U+FFFD."""
+    """Treatment of bytes that are not UTF-8: "strict" raises an error that names the file and the line;
+    "replace" replaces the bytes by U+FFFD."""
     seed: int = Field(default=0, ge=0)
     """Seed of the hash that chooses the held-out documents."""
 
@@ -103,7 +104,7 @@ class Prepare(_Section):
 
     @property
     def description(self) -> str:
-        """Description of the tokenizer for the card of the weights."""
+        """Description of the tokenizer for the model card in the weights file."""
         if self.tokenized:
             return "text as given"
         name = f"spacy.blank({self.lang!r})"
@@ -114,58 +115,54 @@ _LIMITS = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
 
 
 class Training(_Section):
-    """Settings of the optimization. At least one of the four limits (`max_...`) is required. The run ends when it
-    reaches one of these limits, or when `patience` ends it."""
+    """Settings of the optimization. At least one of the four limits (`max_...`) is required. The run ends
+    when it reaches one of these limits, or when `patience` ends it."""
 
     max_steps: int | None = Field(default=None, ge=1)
     max_epochs: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_minutes: float | None = Field(default=None, gt=0)
-    """Minutes spent in training steps, summed over all resumed parts of the run. The learning rate does not
-    depend on this limit, so without another limit the learning rate has no cooldown.
-    """
+    """Limit of the minutes spent in training steps, before and after resuming. If no other limit is set, the
+    learning rate has no cooldown, because the number of steps is unknown."""
     seed: int = Field(default=0, ge=0)
     vocab_size: int | None = Field(default=50_000, ge=4)
-    """Number of softmax classes: `<S>`, `</S>`, `<UNK>` and the most frequent words of the corpus. Null: keep the
-    vocabulary of `paths.init`.
+    """Number of softmax classes: `<S>`, `</S>`, `<UNK>` and the most frequent words of the corpus. Null: keep
+    the vocabulary of `paths.init`.
     """
     negatives: int | None = Field(default=2048, ge=1)
-    """Number of negative words drawn per step and direction for the sampled softmax. Null: the full softmax."""
+    """Number of negative samples (words) per training step and direction, for the sampled softmax. Null: the
+    full softmax."""
     batch_tokens: int = Field(default=4096, ge=1)
-    """Number of words per step, in sentences of similar length. If several processes train together, they divide these
-    words among themselves."""
+    """Number of words in the batch of one training step. The sentences of a batch have similar lengths. If
+    several processes train together, each process gets a part of the batch."""
     accumulate_gradient: int = Field(default=1, ge=1)
-    """Number of parts into which the batch of a step is divided. The parts are processed one after the other.
-    The division saves memory and does not change the result.
-    """
+    """Number of parts into which the batch of a training step is divided. The parts are processed one after
+    the other. The division saves memory and does not change the result."""
     max_length: int = Field(default=100, ge=1)
     """Largest number of words of a training sentence. Longer sentences are split into several sentences."""
     optimizer: Literal["adamw", "adagrad", "muon"] = "adamw"
-    """The optimizer. The paper used Adagrad. "muon" updates the large matrices with Muon and all other parameters with
-    AdamW.
+    """The optimizer. The paper used Adagrad. "muon" updates the large matrices with Muon and all other
+    parameters with AdamW.
     """
     learn_rate: float = Field(default=3e-3, gt=0)
-    """Peak learning rate. In the first `warmup_steps` steps, the learning rate rises to this peak. It then
+    """Peak learning rate. In the first `warmup_steps` steps, the learning rate rises to this peak, and then
     stays constant until the cooldown."""
     warmup_steps: int = Field(default=200, ge=0)
     cooldown: float = Field(default=0.2, ge=0, le=1)
     """Length of the cooldown at the end of the run, as a share of all steps. During the cooldown, the
     learning rate falls linearly to a hundredth of the peak."""
     weight_decay: float = Field(default=0.0, ge=0)
-    """Decoupled weight decay of AdamW and Muon. It applies to the matrices of the biLM, not to the head. Adagrad has no
-    weight decay.
-    """
+    """Decoupled weight decay of AdamW and Muon, for all parameters except biases and the softmax head."""
     grad_clip: float = Field(default=1.0, gt=0)
-    """Largest global norm of the gradient of the mean loss per target."""
+    """Maximum global norm of the gradient of the mean loss per target. A longer gradient is scaled down."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout rate on the input of each LSTM layer and on the output of the top layer (bilm-tf: 0.1)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Data type of the matrix products; parameters, states and sums are always float32. "auto" is bfloat16
-    if the machine has instructions for bfloat16, otherwise float32. A resumed run keeps the data type of
-    its checkpoint.
-    """
+    """Data type of the matrix products. Parameters, LSTM states and sums are always float32. "auto" is
+    bfloat16 if the machine has instructions for bfloat16, otherwise float32. A resumed run uses the data type
+    that is stored in the checkpoint."""
     log_every: int = Field(default=10, ge=1)
-    """Number of steps between two rows of the log."""
+    """Number of training steps between two rows of the training log."""
     eval_every: int = Field(default=200, ge=1)
     """Number of steps between two evaluations on held-out text. The best model is saved as `model-best`."""
     patience: int | None = Field(default=None, ge=1)
@@ -173,8 +170,8 @@ class Training(_Section):
     ends for this reason has no cooldown. Null: no such limit.
     """
     eval_tokens: int = Field(default=20_000, ge=1)
-    """Number of held-out words in each evaluation. Every evaluation uses the same words, from the start of the held-out
-    text, so results are comparable."""
+    """Number of held-out words in each evaluation. Every evaluation uses the same words, the first of the
+    held-out text, so the results can be compared."""
     save_every: int = Field(default=200, ge=1)
     """Number of steps between two checkpoints."""
 
@@ -190,11 +187,11 @@ class PretrainConfig(_Section):
     paths: Paths = Paths()
     prepare: Prepare = Prepare()
     model: dict[str, Any] = {}
-    """Fields of `BiLMConfig`. If this section is empty and `paths.init` is given, the network of `paths.init`
-    is used."""
+    """Description of the network, with the fields of `BiLMConfig`. If this section is empty and `paths.init`
+    is given, the network of `paths.init` is used."""
     training: Training = Training()
     card: dict[str, Any] = {}
-    """Information for users of the weights (name, licence, sources). It is written into the weights file. The
+    """Information for users of the weights (name, licence, sources), which is stored in the weights file. The
     values have JSON types."""
 
     @classmethod
@@ -209,12 +206,12 @@ class PretrainConfig(_Section):
 
         Args:
             overrides: values that replace settings, such as {"training.max_steps": 100}.
-            training: see `of`.
+            training: if true, the settings are for a training run, so one of the limits `max_...` is
+                required.
 
         Raises:
             FileNotFoundError: the file does not exist.
-            ValueError: the file cannot be parsed; an override is for an unknown section; or a setting is
-                wrong (see `of`).
+            ValueError: the file cannot be parsed, or settings are unknown, missing or impossible.
         """
         if isinstance(source, PretrainConfig):
             source = source.model_dump()
@@ -227,11 +224,11 @@ class PretrainConfig(_Section):
 
     @classmethod
     def of(cls, sections: Mapping[str, Any], *, training: bool = True) -> PretrainConfig:
-        """Check a parsed `.cfg` and return its settings.
+        """Check the sections of a parsed `.cfg` file, and return them as settings.
 
         Args:
-            training: if true, the config is for a training run, and one of the four limits is required. The
-                preparation of text needs no limit.
+            training: if true, the settings are for a training run, so one of the limits `max_...` is
+                required.
 
         Raises:
             ValueError: settings are unknown, missing or impossible; the message lists them with their values.

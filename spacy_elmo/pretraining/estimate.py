@@ -1,4 +1,4 @@
-"""Estimation of the time and memory of a pretraining run from a few training steps."""
+"""Estimation of the time and memory that a pretraining run needs, from a few training steps."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Estimate:
 
     words_per_second: float
     words: int | None
-    """Number of words of the whole run; None if the limits do not determine this number."""
+    """Number of words that the whole run processes; None if the limits do not determine this number."""
     minutes: float | None
-    """Minutes of training steps, without evaluations and checkpoints; None: unknown."""
+    """Minutes that all training steps need, without evaluations and checkpoints; None: unknown."""
     memory: int | None
     """Peak memory in bytes. On a GPU, this is the memory of the GPU. Otherwise it is the memory of this
     process, including all earlier work of the process. None if the system does not report the peak.
@@ -37,17 +37,16 @@ class Estimate:
 def estimate(
     config: PretrainConfig, corpus: Corpus, device: torch.device, initial: Weights | None
 ) -> Estimate:
-    """Estimate the time and memory of a run. Execute a few training steps and one small evaluation, and
-    discard their results.
+    """Estimate the time and memory of a run. The function executes a few training steps and one small
+    evaluation, and discards their results.
 
-    The time is measured, because the sizes of the matrices are not enough to predict it. Matrix products take
-    about half of the time of a step. The other half depends on the machine and on the sizes of the network.
+    The time must be measured, because matrix products take only about half of the time of a step.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
 
     Raises:
-        OSError, ValueError: see `train`. The run itself would raise the same error.
+        OSError, ValueError: the training steps have failed. The run itself would raise the same error.
     """
     limits = config.training
     steps = min(limits.max_steps or _STEPS, _STEPS)

@@ -1,4 +1,5 @@
-"""Held-out perplexity of a biLM under the full softmax, for prepared sentences and for text files of any size."""
+"""Held-out perplexity of a biLM under the full softmax, for sentences of word ids, and for text files of any
+size."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ class Perplexity:
 
 @dataclass(frozen=True)
 class Tally:
-    """Total loss and number of targets of a text, from which the perplexity is computed. Tallies of several
-    texts can be added."""
+    """Total loss and number of targets of a text, from which its perplexity is computed. The tallies of
+    several texts can be added up."""
 
     loss: np.ndarray
     """Sum of the cross-entropies of all targets in nats, forward and backward, (2,) float64."""
@@ -68,7 +69,7 @@ class Tally:
         )
 
     def perplexity(self, vocab_size: int) -> Perplexity:
-        """Return the perplexity of the counted targets.
+        """Compute the perplexity. The result also contains the number of softmax classes, `vocab_size`.
 
         Raises:
             ValueError: there are no targets.
@@ -93,7 +94,8 @@ NOTHING = Tally(np.zeros(2), np.zeros(2), 0, 0)
 
 
 def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
-    """Return the total cross-entropies (forward and backward) of `sentences`, and the numbers of targets."""
+    """Add up the cross-entropies of all targets in `sentences`, forward and backward, and count the
+    targets."""
     total = NOTHING
     if not len(sentences.lengths):
         return total
@@ -117,7 +119,7 @@ def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tal
 
 
 def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Perplexity:
-    """Return the perplexity of `sentences`.
+    """Return the perplexity of a biLM and its softmax head on `sentences`.
 
     Raises:
         ValueError: there is no sentence.
@@ -126,11 +128,10 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
 
 
 def settings_of(card: Mapping[str, Any]) -> Prepare:
-    """Return settings `[prepare]` that tokenize text with the tokenizer in the card of the weights.
+    """Return settings (section `[prepare]`) for the tokenizer that a model card names.
 
     Raises:
-        ValueError: the card names no tokenizer, or the tokenizer in the card is not the default tokenizer of
-            a language.
+        ValueError: the card names no tokenizer, or a tokenizer that is not the default of a language.
     """
     lang, tokenizer = card.get("language"), card.get("tokenizer")
     if tokenizer == "text as given":
@@ -147,10 +148,11 @@ def settings_of(card: Mapping[str, Any]) -> Prepare:
 def evaluate(
     weights: Weights, files: Iterable[Path], settings: Prepare, *, device: torch.device = _CPU
 ) -> Iterator[tuple[Path, Tally]]:
-    """Yield each text file and its `Tally`. The use of memory does not depend on the size of the files.
+    """Yield each text file and its `Tally` (total loss and number of targets). Files can be larger than
+    memory.
 
     Args:
-        weights: weights with a softmax head. The order of its classes does not matter.
+        weights: weights with a softmax head. The softmax classes can have any order.
         settings: the settings of the tokenizer.
 
     Raises:
@@ -170,7 +172,7 @@ def evaluate(
 
 
 def _exp(mean_loss: float) -> float:
-    """Return e^mean_loss. If the model has diverged, the result can be infinity, where `math.exp` would raise
-    an error."""
+    """Return e^mean_loss. If the model has diverged, the result is infinity. `math.exp` would raise an
+    error."""
     with np.errstate(over="ignore"):
         return float(np.exp(mean_loss))

@@ -30,15 +30,16 @@ class Preparing:
     """Stage of a run: the tokenization of the raw text begins."""
 
     paths: Paths
-    """The paths of the text."""
+    """The settings `[paths]`, which contain the paths of the raw text."""
 
 
 @dataclass(frozen=True)
 class CorpusReady:
-    """Stage of a run: the prepared corpus is open, and training begins."""
+    """Stage of a run: the tokenized corpus is open, and training begins."""
 
     config: PretrainConfig
-    """The settings. If the section `[model]` was empty, it now describes the network of the initial weights."""
+    """The settings. If the section `[model]` was empty, it now describes the network of the initial
+    weights."""
     corpus: Corpus
     initial: Weights | None
     """The weights of `paths.init`; None: random weights."""
@@ -49,7 +50,7 @@ class Finished:
     """Stage of a run: the run has reached a limit, and its weights are written."""
 
     last: Progress | None
-    """The last row of the log; None if the run was already complete."""
+    """The last row of the training log; None if the run was already complete before this call."""
 
 
 Stage = FolderReady | Preparing | CorpusReady | Finished
@@ -72,19 +73,19 @@ def pretrain(
     stop: threading.Event | None = None,
     notify: Callable[[Stage], None] = _tell_nobody,
 ) -> Generator[Progress, None, None]:
-    """Train a biLM on raw text, and yield each row of the log when the row is written.
+    """Train a biLM on raw text, and yield each row of the training log when the row is written.
 
     This generator does the same as `python -m spacy elmo pretrain`, and starts when you ask for the first
     row. It writes `model-best.safetensors`, `model-last.safetensors`, `report.html`, `log.jsonl`,
     `config.cfg` and a checkpoint to `out`. If the run is interrupted, stopped or killed, a call with `resume`
     continues the run. The final weights are then the same as after an uninterrupted run. The process keeps
-    freed memory for the next step, which saves a quarter of the time.
+    freed memory for the next training step, because this saves a quarter of the time.
 
-    With `torchrun`, each process calls this function with the same arguments. The processes train one model. Only the
-    first process writes, notifies and yields.
+    With `torchrun`, each process calls this function with the same arguments. The processes train one model.
+    Only the first process writes, notifies and yields.
 
     Args:
-        config: a config file, its sections as a dict, or checked settings.
+        config: a config file, a dict with the sections of a config, or a `PretrainConfig`.
         out: folder of the run.
         overrides: values that replace settings, such as {"paths.raw_text": "texts/*.txt"}.
         resume: continue the run in `out`; if `out` contains no run, start one.
@@ -92,7 +93,7 @@ def pretrain(
         init: initial weights instead of `paths.init`: a file, or the name of a bundled or installed biLM.
         gpu_id: number of the GPU; -1: the CPU.
         stop: if another thread or a signal handler sets this event, the run ends after the current step. If
-            the event is also a context manager, the training runs in its `with` block.
+            the event is also a context manager, the training runs inside `with stop:`.
         notify: function that is called with each stage of the run, in this order: `FolderReady`; `Preparing`,
             if the corpus does not exist yet; `CorpusReady`; `Finished`.
 

@@ -32,8 +32,8 @@ class FolderReady:
     has_checkpoint: bool
     """True if the run continues from a checkpoint in the folder."""
     replaced: Path | None
-    """The folder with the previous run, which is kept until this run is complete. None: this run replaces no
-    run."""
+    """The folder with the replaced run, which is kept until the new run is complete; None if no run was
+    replaced."""
 
 
 def prepare_run_folder(
@@ -43,20 +43,20 @@ def prepare_run_folder(
     resume: bool = False,
     force: bool = False,
 ) -> FolderReady:
-    """Make `out` the folder of this run and write `config.cfg`. No file is deleted before all checks have
-    passed.
+    """Make `out` the folder of a new or resumed run, and write `config.cfg`. No file is deleted before all
+    checks have passed.
 
     Args:
         resume: continue the run in `out`, if there is one.
-        force: replace the run in `out`. The replaced run is kept in `out/replaced` until `finish` is called.
-            If `out/replaced` already contains a run, the run in `out` never finished. It is deleted, and
-            the older run stays in `out/replaced`.
+        force: replace the old run in `out` by a new run. The old run is moved to `out/replaced`, and is
+            deleted when the new run is complete. If `out/replaced` already contains a run, the run in `out`
+            never finished. Then the run in `out` is deleted, and the run in `out/replaced` is kept.
 
     Raises:
         FileExistsError: `out` contains a run, but `resume` and `force` are both false.
         FileNotFoundError: the training text or the held-out text does not exist.
-        ValueError: the run to resume has other settings (the message lists them), or the run to replace
-            contains the corpus or the initial weights of the new run.
+        ValueError: the run to resume has other settings (the message lists them), or the old run contains the
+            corpus or the initial weights of the new run.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
@@ -92,7 +92,8 @@ def has_checkpoint(out: Path) -> bool:
 
 
 def finish(out: Path) -> None:
-    """Delete the replaced run, if there is one, because the run in `out` is complete."""
+    """Delete the replaced run in `out/replaced`, if there is one. Call this function when the run in `out` is
+    complete."""
     if (out / REPLACED).exists():
         remove_folder(out / REPLACED)
 
@@ -120,7 +121,8 @@ def _set_aside(out: Path) -> None:
 def _check_sources(
     out: Path, config: PretrainConfig, to_replace: list[Path], *, resume: bool
 ) -> None:
-    """Check that the text of the run exists, and that the run does not replace its own corpus or initial weights."""
+    """Check that the text of a run exists, and that the files to replace do not contain the corpus or the
+    initial weights of the run."""
     paths = config.paths
     for name, source in (("corpus", paths.corpus), ("init", paths.init)):
         if source is not None and any(

@@ -1,4 +1,4 @@
-"""Conversion of the fine-tuned biLM and the scalar mixes in a trained AllenNLP model."""
+"""Conversion of the biLM and the scalar mixes (weighted sums of the layers) in a trained AllenNLP model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def convert(
     """Read a trained AllenNLP model from disk, and convert its biLM.
 
     Args:
-        source, options: see `read_files`.
+        source, options: the model and its options file; see `read_files`.
         prefix, accept, dtype: see `to_weights`.
 
     Raises:
@@ -53,12 +53,12 @@ def to_weights(
 ) -> Conversion:
     """Convert the biLM of a trained AllenNLP model that `read_files` has returned.
 
-    The entry `scalar_mixes` of the card is a list of the scalar mixes. Each mix is a dict with "name",
-    "weights" (L + 1 numbers, before the softmax) and "gamma". If the model has no options file, the card
-    contains `assumed_options`.
+    A scalar mix is a weighted sum of the layers. The entry `scalar_mixes` of the model card is a list with a
+    dict for each mix: "name", "weights" (one number per layer, before the softmax) and "gamma". If the model
+    has no options file, the card also contains `assumed_options`.
 
     Args:
-        prefix: prefix of the biLM's parameter names, if the model contains several biLMs.
+        prefix: prefix of the biLM's parameter names, needed only if the model contains several biLMs.
         accept: if there is no options file, assume the options of the published models. If the scalar mixes
             were trained with layer normalization over the whole batch, convert the model without this
             normalization.

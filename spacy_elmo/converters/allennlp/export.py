@@ -1,4 +1,4 @@
-"""Export of a biLM to AllenNLP's `Elmo`, as options.json and a state dict."""
+"""Export of a biLM for the class `Elmo` of AllenNLP, as options.json and a state dict."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     """Write options.json and a state dict of a biLM. AllenNLP's `Elmo` loads the state dict with
     `strict=True`.
 
-    The state dict contains the scalar mixes that the card has in `scalar_mixes`. If the card has none, the
-    state dict contains one untrained mix.
+    The state dict contains the scalar mixes (weighted sums of the layers) that the model card lists in
+    `scalar_mixes`. If the card lists none, the state dict contains one untrained mix.
 
     Args:
-        folder: folder to write `options.json` and `weights.th` to; see `all_or_nothing`.
+        folder: folder to write `options.json` and `weights.th` to.
         force: replace existing files.
 
     Returns:
         The paths of the written files.
 
     Raises:
-        OSError: see `all_or_nothing`.
+        OSError: a file exists and `force` is false, or the folder cannot be written.
         ValueError: AllenNLP does not support this biLM. The message names each reason.
         ValueError: `scalar_mixes` in the card is invalid.
     """
@@ -51,7 +51,7 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
     """Return the state dict of AllenNLP's `Elmo`, in float32.
 
     Raises:
-        ValueError: see `export`.
+        ValueError: AllenNLP does not support this biLM, or `scalar_mixes` in the card is invalid.
     """
     config = weights.config
     if problems := inexpressible(config):
@@ -66,8 +66,8 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
 
 
 def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
-    """Return the weights and the gamma of each scalar mix in the card. The mixes are checked, because
-    users can edit the card."""
+    """Return the layer weights and the factor gamma of each scalar mix in the model card. Check the mixes,
+    because users can edit the card."""
     layers = weights.config.layers + 1
     mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
     try:
@@ -84,8 +84,7 @@ def _mixes(weights: Weights) -> list[tuple[list[float], float]]:
 
 
 def inexpressible(config: BiLMConfig) -> list[str]:
-    """Return the reasons why AllenNLP cannot load a biLM. The reasons are the same for a state dict and
-    for HDF5."""
+    """Return the reasons why AllenNLP cannot load a biLM, whether from a state dict or from HDF5."""
     problems = []
     if config.n_words or config.has_lexicon:
         problems.append("AllenNLP's only input is the bytes of a word; this biLM has another input")

@@ -43,10 +43,9 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
     Args:
         source: folder with the content of an archive: `config.json`, and `weights.th` or `best.th`. Or a file
             of parameters, with or without a `config.json` in its folder.
-        options: options file of the ELMo (options.json). By default, this is the file that the configuration
-            names, if the folder contains this file. Otherwise, it is the only JSON file in the folder that
-            contains the section `lstm`. By default, no file outside the folder is read. Nothing is
-            downloaded.
+        options: options file of the ELMo (options.json). None: the file that the configuration names, if the
+            folder contains this file; otherwise the only JSON file in the folder with a section `lstm`. No
+            file outside the folder is read, and nothing is downloaded.
 
     Raises:
         OSError: the folder or a file is missing or cannot be read.
@@ -66,7 +65,8 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
 
 
 def recognize(source: str | Path) -> str | None:
-    """Return the reason why a folder or file seems to be a trained AllenNLP model, or None. Never raises."""
+    """Return the reason why a folder or file seems to be a trained AllenNLP model, or None. Raise no
+    error."""
     path = Path(source)
     try:
         if path.is_file():
@@ -78,7 +78,8 @@ def recognize(source: str | Path) -> str | None:
 
 
 def settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted path and the value of each setting with the name `key`, at any depth of a configuration."""
+    """Yield the path (with dots) and the value of each setting with the name `key`, at any depth of
+    `config`."""
     sections: list[tuple[str, Any]] = [("", config)]
     while sections:
         path, section = sections.pop(0)

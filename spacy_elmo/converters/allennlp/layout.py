@@ -1,12 +1,14 @@
 """Layout of AllenNLP's biLM parameters (`_ElmoBiLm`): conversion to our tensors and back.
 
-- AllenNLP multiplies from the left, so its matrices are the transposes of our matrices.
-- AllenNLP packs the two matrices of a highway layer into one matrix. AllenNLP's gate scales the
-  untransformed input. Our gate scales the transformed input, as in bilm-tf. We negate the parameters of the gate,
-  because 1 - sigmoid(x) = sigmoid(-x).
-- AllenNLP's LSTM gates have the order i, f, j, o. Ours have the order i, j, f, o.
-- AllenNLP's bias includes TensorFlow's forget bias of 1. Subtracting 1 would cause rounding errors, so we keep the bias
-  as it is, and set `forget_bias` to 0.
+- AllenNLP multiplies by `weight` from the left (`weight @ x`), so its matrices are the transposes of our
+  matrices.
+- AllenNLP concatenates the two matrices of a highway layer to one matrix. AllenNLP's gate scales the
+  untransformed input. Our gate scales the transformed input, as in bilm-tf. We negate the parameters of the
+  gate, because 1 - sigmoid(x) = sigmoid(-x).
+- AllenNLP's LSTM gates have the order input, forget, candidate, output. Ours have the order input, candidate,
+  forget, output.
+- AllenNLP's bias includes TensorFlow's forget bias of 1. Subtracting 1 would cause rounding errors, so we
+  keep the bias as it is, and set `forget_bias` to 0.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _DIRECTIONS = ("forward", "backward")
 def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
     """Convert the tensors of `BiLM.state_dict()` to AllenNLP's parameters, with AllenNLP's names.
 
-    AllenNLP's character table has an additional first row for padding. No word uses this row, so it is set to 0.
+    AllenNLP's character embedding matrix has an additional first row for padding. No word uses this row, so
+    the row is set to 0.
     """
     state = {}
     characters = tensors["encoder.characters"]
@@ -55,7 +58,8 @@ def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters to the tensors of `BiLM.state_dict()`, for a `forget_bias` of 0."""
+    """Convert AllenNLP's parameters to the tensors of `BiLM.state_dict()`. The `forget_bias` of the biLM must
+    be 0, because AllenNLP's bias includes the forget bias."""
     tensors = {}
     tensors["encoder.characters"] = state[CHARACTERS][1:]
     for i in range(len(config.filters)):
@@ -71,7 +75,8 @@ def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters of a highway layer to the tensors of our `Highway`."""
+    """Convert AllenNLP's parameters of a highway layer, with names that start with `prefix`, to the tensors
+    of our `Highway`."""
     tensors = {}
     for part in ("weight", "bias"):
         transform, carry = state[prefix + part].chunk(2)
@@ -81,8 +86,8 @@ def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters to the tensors of our LSTM layers. Our tensors stack the two
-    directions."""
+    """Convert AllenNLP's LSTM parameters, with names that start with `prefix`, to the tensors of our LSTM
+    layers. Each of our tensors contains both directions."""
     tensors = {}
     for level in range(layers):
         forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)
@@ -99,6 +104,7 @@ def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str
 
 
 def _swapped(gates: Tensor, axis: int) -> Tensor:
-    """Return a copy of an LSTM tensor in which the two middle gates are exchanged."""
+    """Return a copy of an LSTM tensor in which the second and the third of the four gates along `axis` are
+    exchanged."""
     first, second, third, last = gates.chunk(4, axis)
     return torch.cat([first, third, second, last], axis)

@@ -1,5 +1,5 @@
-"""Conversion of the options of AllenNLP's ELMo to a `BiLMConfig`. If there are no options, the shapes of
-the parameters are used."""
+"""Conversion of the options of AllenNLP's ELMo to a `BiLMConfig`. If there are no options, the configuration
+is derived from the shapes of the parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def config_of(
         accept: if there is no options file, assume the options of the published models.
 
     Raises:
-        ValueError: options are missing or impossible, or AllenNLP does not support these options.
+        ValueError: options are missing or impossible, or AllenNLP's ELMo cannot have these options.
     """
     if model.options is None:
         config, notes = _config_without_options(model, state, accept)
@@ -74,8 +74,8 @@ def _config_without_options(
 
 
 def _published(name: str) -> BiLMConfig | None:
-    """Return the configuration of the published model whose options file is called `name`; None if there
-    is no such model."""
+    """Return the configuration of the published model that has an options file with the name `name`. Return
+    None if there is no such model."""
     match = _PUBLISHED.fullmatch(name)
     if match is None or match.groups()[:3] not in _SIZES:
         return None

@@ -1,2 +1,2 @@
 """Conversion of bilm-tf's models (TensorFlow checkpoints or HDF5 files), and export to HDF5 files, which
-AllenNLP also reads."""
+AllenNLP can also read."""

@@ -1,8 +1,8 @@
 """Conversion of the checkpoint of a bilm-tf training run: options.json and TensorFlow's files.
 
 The checkpoint contains the same arrays as an HDF5 file of bilm-tf's `dump_weights`, but with other names. The
-checkpoint also contains the softmax. The softmax becomes our head, so that you can continue the training. The
-state of the optimizer is not read.
+checkpoint also contains the softmax, which becomes our softmax head, so that you can continue the training.
+The state of the optimizer is not read.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ def convert(
     """Read a checkpoint of bilm-tf and convert it.
 
     Args:
-        folder: the folder `save_dir` of bilm-tf, or the `.index` file of a checkpoint. From a folder, the
-            newest checkpoint is converted.
-        options: the options file. Default: `options.json` in the folder.
-        vocabulary: the vocabulary that the model was trained with, one word per line. By default, the folder
-            is searched for a text file with as many words as the softmax has rows. If there is no such file
-            or there are several, the result has no head.
+        folder: the folder `save_dir` of bilm-tf, in which the newest checkpoint is converted; or the `.index`
+            file of a checkpoint.
+        options: the options file; None: `options.json` in the folder.
+        vocabulary: file with the vocabulary of the training, one word per line. None: the only text file in
+            the folder with as many words as the softmax has rows. If there is no such file or there are
+            several, the result has no softmax head.
         dtype: float32 keeps every bit; float16 halves the size of the file.
 
     Raises:
         OSError: a file is missing or cannot be read.
-        ValueError: a file is damaged, has another format, or does not fit the other files (see `to_weights`).
+        ValueError: a file is damaged, has another format, or does not fit the other files.
     """
     folder, prefix = _locate(Path(folder))
     options_file = Path(options) if options is not None else folder / "options.json"
@@ -84,7 +84,7 @@ def convert(
 
 
 def recognize(folder: str | Path) -> str | None:
-    """Return the reason why a folder or file seems to be a bilm-tf checkpoint, or None. Never raises."""
+    """Return the reason why a folder or file seems to be a bilm-tf checkpoint, or None. Raise no error."""
     try:
         _, prefix = _locate(Path(folder))
         variables = _variables(Checkpoint(prefix))
@@ -96,7 +96,8 @@ def recognize(folder: str | Path) -> str | None:
 
 
 def _locate(path: Path) -> tuple[Path, Path]:
-    """Return the folder of a checkpoint, and the common prefix of the paths of its files."""
+    """Return the folder of a checkpoint, and the path of its files without their endings. `path` is the
+    folder, or the `.index` file."""
     if path.name.endswith(INDEX) and path.is_file():
         return path.parent, path.with_name(path.name.removesuffix(INDEX))
     if is_v1(path):
@@ -140,8 +141,9 @@ def _dumped(name: str) -> str:
 def _add_head(
     model: ForeignModel, checkpoint: Checkpoint, names: Mapping[str, str], vocabulary: Path | None
 ) -> str:
-    """If there is a vocabulary, add it and the softmax to `model`. Return a note for the user about the
-    head."""
+    """If there is a vocabulary file (the file `vocabulary`, or a file in the folder of the checkpoint), add
+    the words and the softmax to `model`. Return a note for the user. `names` is the result of
+    `_variables`."""
     if SOFTMAX_BIAS not in names:
         raise ValueError(
             f"{checkpoint.index} has no variable {_SCOPE}{SOFTMAX_BIAS}, the bias of the softmax"

@@ -25,16 +25,16 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     """Write a biLM in the HDF5 format of bilm-tf and AllenNLP.
 
     Args:
-        folder: folder to write to; see `all_or_nothing`. The function writes `options.json` and
-            `weights.hdf5`. If the weights have a vocabulary, it also writes `vocab.txt`. If the weights have
-            a head, it also writes `softmax_weights.hdf5`.
+        folder: folder to write `options.json` and `weights.hdf5` to. If the weights have a vocabulary, the
+            function also writes `vocab.txt`. If the weights have a softmax head, the function also writes
+            `softmax_weights.hdf5`.
         force: replace existing files.
 
     Returns:
-        The written files.
+        The paths of the written files.
 
     Raises:
-        OSError: see `all_or_nothing`.
+        OSError: a file exists and `force` is false, or the folder cannot be written.
         ValueError: h5py is missing, or bilm-tf does not support this biLM. The message names each reason.
     """
     if problems := _inexpressible(weights):
@@ -52,10 +52,8 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
 
 
 def options_of(config: BiLMConfig) -> dict[str, Any]:
-    """Return the content of options.json for inference.
-
-    `n_characters` is 262, because bilm-tf has 261 character ids, and one more for padding in inference.
-    """
+    """Return the content of options.json for inference. `n_characters` is 262, because bilm-tf has 261
+    character ids, and one more for padding in inference."""
     lstm = {
         "dim": config.dim,
         "projection_dim": config.projection,

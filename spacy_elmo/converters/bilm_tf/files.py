@@ -24,15 +24,16 @@ class ForeignModel:
     options: dict[str, Any]
     weights_file: Path
     arrays: dict[str, np.ndarray]
-    """Arrays by their path in the HDF5 file, such as "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"."""
+    """{path in the HDF5 file: array}, with paths such as "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"."""
     vocabulary_file: Path | None = None
     vocabulary: list[str] | None = None
     softmax_file: Path | None = None
     softmax: dict[str, np.ndarray] = field(default_factory=dict)
-    """Arrays of the softmax: `softmax/W` (V, P) and `softmax/b` (V,), with one row per word of the vocabulary."""
+    """Arrays of the softmax: `softmax/W` (words, projection size) and `softmax/b` (words,), in the order of
+    the vocabulary."""
     token_vectors_file: Path | None = None
     token_vectors: np.ndarray | None = None
-    """Vectors that replace the token encoder: (V, P), with one row per word of the vocabulary."""
+    """Vectors that replace the token encoder: (words, projection size), in the order of the vocabulary."""
     notes: list[str] = field(default_factory=list)
     """Notes for the user on which files were chosen."""
 
@@ -131,10 +132,8 @@ def recognize(source: str | Path) -> str | None:
 
 
 def vocabulary_of(rows: int, folder: Path) -> Path | None:
-    """Find the text file of `rows` words, with `<S>` and `</S>` among them.
-
-    Return None if the folder contains no such file, or several.
-    """
+    """Find the text file in a folder that has `rows` words, including `<S>` and `</S>`, one per line. Return
+    None if there is no such file, or if there are several."""
 
     def fits(path: Path) -> bool:
         words = read_vocabulary(path)
@@ -145,10 +144,8 @@ def vocabulary_of(rows: int, folder: Path) -> Path | None:
 
 
 def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> None:
-    """Add the softmax and the vocabulary of the softmax to a model.
-
-    A softmax without a vocabulary is ignored. If the user has named the softmax file, it is an error.
-    """
+    """Add the softmax and its vocabulary to `model`. A softmax without a vocabulary is ignored, unless the
+    user has requested its file. Then a missing vocabulary is an error."""
     path = requested or _only_softmax(model, folder)
     if path is None:
         return
@@ -215,10 +212,8 @@ def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def _fitting(
     files: Sequence[Path], fits: Callable[[Path], bool]
 ) -> tuple[list[Path], dict[Path, Exception | str]]:
-    """Return the files that fit, and {file that does not fit: reason}.
-
-    The reason is the error that `fits` has raised, or "not found" if `fits` has returned False.
-    """
+    """Return the files for which `fits` returns True, and {other file: reason}. The reason is the error that
+    `fits` has raised, or "not found" if `fits` has returned False."""
     fitting: list[Path] = []
     failing: dict[Path, Exception | str] = {}
     for path in files:

@@ -1,8 +1,8 @@
 """Conversion of bilm-tf's options.json and HDF5 arrays to `Weights`, and of `Weights` to arrays.
 
-The conversion does not change any number. `BiLM` and TensorFlow have the same order of the LSTM gates,
-i, j, f, o, and both compute `x @ weight`. TensorFlow adds 1 to the forget gate at run time, and the bias in
-the file does not include this 1. So the configuration sets `forget_bias` to 1.
+The conversion does not change any number. `BiLM` and TensorFlow have the same order of the LSTM gates (input,
+candidate, forget, output), and both compute `x @ weight`. TensorFlow adds 1 to the forget gate at run time.
+The bias in the file does not include this 1, so the configuration sets `forget_bias` to 1.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def to_weights(model: ForeignModel, *, dtype: torch.dtype = torch.float32) -> Co
 
 
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
-    """Convert weights, without the head, to float32 arrays with bilm-tf's names.
+    """Convert weights, without the softmax head, to {bilm-tf's name: float32 array}.
 
-    TensorFlow always adds 1 to the forget gate. So `forget_bias - 1` is added to the bias of the gate.
+    The function adds `forget_bias - 1` to the bias of the forget gate, because TensorFlow always adds 1.
     """
     arrays: dict[str, np.ndarray] = {}
     for ours, source in _sources(weights.config, len(weights.tensors)).items():
@@ -127,26 +127,28 @@ def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
 
 
 class _Source(NamedTuple):
-    """Location of the values of a `BiLM` tensor: the arrays of bilm-tf that contain them."""
+    """The arrays of bilm-tf that contain the values of one tensor of `BiLM`."""
 
     names: tuple[str, ...]
-    """Name of the array. If each direction has its own array: the names of both arrays."""
+    """Name of the array. For an LSTM tensor: the names of the arrays of both directions."""
     shape: tuple[int, ...]
     """Shape of each array."""
     part: Any
     """Index that selects the values of the tensor in each array."""
 
     def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the tensor as an array. If each direction has its own array, stack both arrays."""
+        """Return the values of the tensor from {bilm-tf's name: array}. For an LSTM tensor, stack the arrays
+        of both directions."""
         parts = [arrays[name][self.part] for name in self.names]
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
 def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
-    """Return the location of each tensor of `BiLM.state_dict()`, by the name of the tensor.
+    """Return for each tensor of `BiLM.state_dict()` the arrays of bilm-tf that contain its values, as
+    {name of the tensor: `_Source`}.
 
-    If the number of filters is equal to the projection width, there is no `CNN_proj`. If `dim` is equal to
-    the projection width, there is no `W_P_0`.
+    Args:
+        arrays: the number of arrays in the weights file.
     """
     shapes = our_shapes(config, arrays)
     sources, width = {}, config.projection
@@ -169,12 +171,12 @@ def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
 def _with_token_vectors(
     model: ForeignModel,
 ) -> tuple[Mapping[str, Any], dict[str, np.ndarray], list[str]]:
-    """Replace the token encoder by the token vectors, if the model has token vectors.
+    """If the model has token vectors, replace the token encoder by these vectors.
 
-    The converted biLM then has word input, as in bilm-tf's `TokenBatcher`.
+    The converted biLM then looks up the vector of each word, as in bilm-tf's `TokenBatcher`.
 
     Returns:
-        The new options, the new arrays, and notes for the user.
+        The options and the arrays of the resulting model, and notes for the user.
     """
     if model.token_vectors is None or model.token_vectors_file is None:
         return model.options, model.arrays, []
@@ -189,7 +191,8 @@ def _with_token_vectors(
 def _with_cell_level(
     arrays: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Insert `MultiRNNCell/Cell0` into the names of arrays. TensorFlow omits this part for a single layer.
+    """Insert `MultiRNNCell/Cell0` into the names of arrays, because TensorFlow omits it if there is only one
+    layer.
 
     Returns:
         {new name: array}, and notes for the user.
@@ -209,7 +212,7 @@ def _number_of_rows(table: np.ndarray | None) -> int:
 
 
 def _head(config: BiLMConfig, model: ForeignModel, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Convert the softmax of a bilm-tf model to the tensors of the head of `Weights`."""
+    """Convert the softmax of a bilm-tf model, if it has one, to the tensors `head.weight` and `head.bias`."""
     if not model.softmax:
         return {}
     rows = len(model.vocabulary or [])

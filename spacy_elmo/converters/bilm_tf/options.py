@@ -22,8 +22,8 @@ def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConf
 
     Args:
         options: the content of options.json.
-        table_rows: number of rows of the word table; 0 if there is no word table. A model with word input (no
-            `char_cnn`) has this number of words if the option `n_tokens_vocab` is missing.
+        table_rows: number of rows of the word embedding matrix; 0 if there is none. If the options contain
+            neither `char_cnn` nor `n_tokens_vocab`, this is the number of words.
 
     Returns:
         The configuration, and notes for the user on missing options and on ignored options.

@@ -1,10 +1,10 @@
 """Conversion of an ELMoForManyLangs model to our `Weights`.
 
 ELMoForManyLangs uses AllenNLP's LSTM and highway layers. These layers compute `weight @ x`. The LSTM gates
-have the order i, f, g (the candidate), o. The LSTM bias includes the forget bias of 1, so the configuration
-sets `forget_bias` to 0. The gate of AllenNLP's highway layer scales the untransformed input. Our gate scales
-the transformed input, as in bilm-tf. We negate the parameters of the gate, because
-1 - sigmoid(x) = sigmoid(-x). No other number changes.
+have the order input, forget, candidate, output. The LSTM bias includes the forget bias of 1, so the
+configuration sets `forget_bias` to 0. The gate of AllenNLP's highway layer scales the untransformed input.
+Our gate scales the transformed input, as in bilm-tf. We negate the parameters of the gate, because 1 -
+sigmoid(x) = sigmoid(-x). No other number changes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def convert(folder: str | Path, *, dtype: torch.dtype = torch.float32) -> Conver
     """Read an ELMoForManyLangs model from a folder, and convert it.
 
     Args:
-        folder: see `read_files`.
+        folder: folder with the files of the model; see `read_files`.
         dtype: float32 keeps every bit; float16 halves the size of the file.
 
     Raises:
@@ -78,14 +78,15 @@ def to_weights(model: ManyLangsModel, *, dtype: torch.dtype = torch.float32) -> 
 
 
 def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
-    """Choose the rows of our character table: first the special symbols, then the single characters.
+    """Choose the rows of our character embedding matrix: first the special symbols, then the single
+    characters.
 
     Args:
-        symbols: symbol of each row of ELMoForManyLangs' character table.
+        symbols: symbol of each row of ELMoForManyLangs' character embedding matrix.
 
     Returns:
-        For each row of our table, the row number in ELMoForManyLangs' table. Also the single characters as
-        one string.
+        For each row of our matrix, the index of the same symbol in ELMoForManyLangs' matrix. Also the single
+        characters as one string.
     """
     row = {symbol: number for number, symbol in enumerate(symbols)}
     characters = [symbol for symbol in symbols if len(symbol) == 1]
@@ -106,10 +107,10 @@ def _check_specials(model: ManyLangsModel) -> None:
 
 
 def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
-    """Return the expected shape of each tensor of an ELMoForManyLangs model, by the name of the tensor.
+    """Return {name: expected shape} for the tensors of an ELMoForManyLangs model.
 
     Args:
-        symbols: number of rows of ELMoForManyLangs' character table.
+        symbols: number of rows of ELMoForManyLangs' character embedding matrix.
     """
     n, width, cells = config.n_filters, config.projection, config.dim
     features = config.word_dim
@@ -143,7 +144,7 @@ def _tensors(
     """Convert ELMoForManyLangs' arrays to the tensors of `BiLM.state_dict()`.
 
     Args:
-        rows: for each row of our character table, the row number in ELMoForManyLangs' table.
+        rows: for each row of our character embedding matrix, the row index in ELMoForManyLangs' matrix.
     """
     theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     embedder, tensors = "token_embedder.", {}

@@ -40,18 +40,18 @@ class ManyLangsModel:
     options_name: str
     """Name of the options file, or of a configuration that is part of ELMoForManyLangs."""
     arrays: dict[str, np.ndarray]
-    """Arrays by the names of the parameters, such as "encoder.forward_layer_0.state_linearity.bias"."""
+    """{name of a parameter: array}, with names such as "encoder.forward_layer_0.state_linearity.bias"."""
     words: list[str] | None
-    """Word of each row of the word table; None: the model has no word table."""
+    """Word of each row of the word embedding matrix; None if there is no such matrix."""
     symbols: list[str] | None
-    """Symbol of each row of the character table; None: the model has no character table."""
+    """Symbol of each row of the character embedding matrix; None if there is no such matrix."""
     files: list[Path]
     """The files that were read."""
     notes: list[str] = field(default_factory=list)
 
 
 def recognize(folder: Path) -> str | None:
-    """Return the reason why a folder seems to be an ELMoForManyLangs model, or None. Never raises."""
+    """Return the reason why a folder seems to be an ELMoForManyLangs model, or None. Raise no error."""
     try:
         model = model_folder(folder)
     except OSError:
@@ -62,7 +62,7 @@ def recognize(folder: Path) -> str | None:
 
 
 def model_folder(folder: Path) -> Path | None:
-    """Find a model in a folder or in one of its subfolders. Unpacked archives often have a subfolder.
+    """Find a model in a folder or in one of its subfolders, because unpacked archives often have a subfolder.
 
     Returns:
         The folder with the files of the model. None if there is no model, or if several subfolders contain
@@ -122,13 +122,13 @@ def read_files(folder: str | Path) -> ManyLangsModel:
 
 
 def _network(folder: Path) -> tuple[dict[str, Any], Path | None, str]:
-    """Read the network configuration that `config.json` names.
+    """Read the network configuration that the entry `config_path` of `config.json` names.
 
-    ELMoForManyLangs reads any file that `config_path` names. This function reads no file outside the folder.
+    Unlike ELMoForManyLangs, this function reads no file outside the folder.
 
     Returns:
-        The options, the path of the options file, and a name for messages. The path is None if the options
-        come with ELMoForManyLangs.
+        The options, the path of the options file, and the name of the configuration for messages. The path is
+        None if `config_path` names a configuration that is part of ELMoForManyLangs.
     """
     config_file = folder / "config.json"
     config_path = read_json_object(config_file).get("config_path")

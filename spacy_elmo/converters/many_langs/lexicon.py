@@ -1,6 +1,7 @@
 """Reader of ELMoForManyLangs' dictionaries, word.dic and char.dic.
 
-Each line contains a symbol, a tab, and a row number: the row of the symbol in the word or character table.
+Each line contains a symbol, a tab, and the index of the symbol's row in the word or character embedding
+matrix.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ _SHOWN = 10
 
 
 def read_lexicon(path: Path) -> list[str]:
-    """Read a dictionary of ELMoForManyLangs, and return the symbols in the order of their row numbers.
+    """Read a dictionary of ELMoForManyLangs, and return the symbols in the order of their row indices.
 
     As in ELMoForManyLangs' `elmo.py`, every Unicode line break ends a line, and Unicode spaces around a line
     are removed. The symbol U+3000 is a Unicode space, so a line without a symbol means U+3000.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: the file is not UTF-8 text, a line is invalid, or a symbol or row number occurs twice. The
+        ValueError: the file is not UTF-8 text, a line is invalid, or a symbol or row index occurs twice. The
             message lists the lines.
     """
     with one_error(path, "a UTF-8 text file"):

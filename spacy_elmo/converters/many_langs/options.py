@@ -23,8 +23,8 @@ def config_of(
 
     Args:
         options: the content of the network configuration.
-        words: number of rows of the word table; 0 if there is no word table.
-        characters: number of characters in the character table, without the special symbols.
+        words: number of rows of the word embedding matrix; 0 if there is no such matrix.
+        characters: number of single characters with a row in the character embedding matrix.
 
     Returns:
         The configuration, and notes for the user on missing options and on ignored options.

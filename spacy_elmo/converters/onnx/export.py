@@ -16,15 +16,15 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
     """Atomically write a biLM to an .onnx file; see `onnx_model`.
 
     The metadata of the file contain four entries in JSON: `config`, `card`, `vocabulary` and `alphabet`. The
-    vocabulary lists the words in the order of the word table. The alphabet lists the characters in the order
-    of the character table, without the special symbols, which come first in the table.
+    vocabulary and the alphabet are in the order of the rows of the word and character embedding matrices. The
+    alphabet does not contain the special symbols, which have the first rows.
 
     Args:
         path: the file to write.
         force: replace an existing file.
 
     Returns:
-        The written file.
+        A list with the path of the written file.
 
     Raises:
         OSError: `path` is a folder, the file exists and `force` is not set, or the parent folder is missing

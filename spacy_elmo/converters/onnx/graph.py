@@ -1,8 +1,9 @@
 """Construction of an ONNX graph that computes a biLM, for programs without torch.
 
-The input of the graph is a padded batch. If a word occurs several times, each occurrence is encoded. One loop
-computes both directions of the LSTM. The outputs for padding are zeros. ONNX's LSTM operator supports no
-projection and no clipping, so the graph uses the operator `Scan` as the loop over the words.
+The input of the graph is a padded batch of sentences. Each occurrence of a word is encoded, even if the word
+occurs several times. One loop computes both directions of the LSTM. The outputs for padding are zeros. The
+graph uses the operator `Scan` as the loop over the words, because ONNX's LSTM operator supports no projection
+and no clipping.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ def onnx_model(bilm: BiLM) -> onnx.ModelProto:
     """Return an ONNX model that contains the graph and the weights of a biLM.
 
     The inputs are `ids` and `lengths`, and the output is `layers`. B is the number of sentences in the batch,
-    at least 1. T is the length of the longest sentence. Shorter sentences are padded with any valid ids.
+    at least 1. T is the number of words of the longest sentence. Shorter sentences are padded with any valid
+    ids. M is the number of ids per word (see `BiLM.token_ids`), L the number of LSTM layers, and P the size
+    of the projection.
 
-        ids      int64 (B, T, M): the M ids of each word, see `BiLM.token_ids`. For a word table: (B, T)
+        ids      int64 (B, T, M), or (B, T) if each word has one id
         lengths  int64 (B,): number of words of each sentence, 0 to T
-        layers   float32 (L+1, B, T, 2P): see `BiLMOutput`. Zeros for padding
+        layers   float32 (L + 1, B, T, 2 * P), with zeros for padding
     """
     graph = _Graph()
     word = list(bilm.token_ids([]).shape[1:])
@@ -53,10 +56,10 @@ def onnx_model(bilm: BiLM) -> onnx.ModelProto:
 class _Graph:
     """Builder of an ONNX graph. Its methods add nodes and constants.
 
-    The arguments and results of the methods are names of values in the graph.
+    A value (tensor) in the graph is represented by its name.
 
     Args:
-        prefix: prefix of all names, to distinguish them from the names of an enclosing graph.
+        prefix: prefix of the names of all values, because an enclosing graph must have other names.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -74,7 +77,7 @@ class _Graph:
         return name
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node and return the name of its output."""
+        """Add a node for an ONNX operator with one output, and return the name of the output."""
         name = f"{operator}.{len(self._nodes)}"
         (output,) = self.named([name], operator, *inputs, **attributes)
         return output
@@ -82,7 +85,8 @@ class _Graph:
     def named(
         self, names: Sequence[str], operator: str, *inputs: str, **attributes: Any
     ) -> list[str]:
-        """Add a node with the given names of outputs, and return these names with the prefix of the graph."""
+        """Add a node whose outputs have the names `names`. Return these names with the prefix of the
+        graph."""
         outputs = [self._prefix + name for name in names]
         self._nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
         return outputs
@@ -97,7 +101,7 @@ def _value(name: str, shape: list[int | str], kind: int = TensorProto.FLOAT) -> 
 
 
 def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
-    """Encode all words of the batch, and return the vectors, (T, B, P)."""
+    """Encode all words of the padded batch, and return their vectors, (words, sentences, projection size)."""
     ids = graph("Reshape", "ids", graph.constant([-1, *word]))
     vectors = _encode(graph, bilm.encoder, ids)
     sizes = graph("Shape", "ids", start=0, end=2)
@@ -106,7 +110,7 @@ def _tokens(graph: _Graph, bilm: BiLM, word: list[int]) -> str:
 
 
 def _encode(graph: _Graph, encoder: TokenEncoder, ids: str) -> str:
-    """Encode words: ids (N, ...) -> vectors (N, P)."""
+    """Encode words: ids (words, ids per word) or (words,) -> vectors (words, projection size)."""
     if isinstance(encoder, WordEncoder):
         return graph("Gather", graph.constant(encoder.words), ids)
     if isinstance(encoder, LexiconEncoder):
@@ -129,7 +133,7 @@ def _lexicon(graph: _Graph, encoder: LexiconEncoder, ids: str) -> str:
 
 
 def _features(graph: _Graph, cnn: CharacterCNN, ids: str) -> str:
-    """Apply `CharacterCNN` to the character ids of words: (N, max_characters) -> (N, n_filters)."""
+    """Apply `CharacterCNN` to the character ids of words: (words, max_characters) -> (words, n_filters)."""
     vectors = graph("Gather", graph.constant(cnn.characters), ids)
     x = graph("Transpose", vectors, perm=[0, 2, 1])
     pooled = []
@@ -154,10 +158,8 @@ def _affine(graph: _Graph, affine: Dense, x: str) -> str:
 
 
 def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
-    """Compute layers 1 to L, each of shape (T, B, 2P).
-
-    Intermediate values have the shape (2, T+1, B, ·). The first axis is the direction.
-    """
+    """Compute the LSTM layers, each (words, sentences, 2 * projection size), from the vectors of the
+    words."""
     x = _lstm_inputs(graph, bilm, tokens)
     layers = []
     for level, layer in enumerate(bilm.lstm):
@@ -171,10 +173,10 @@ def _lstm_layers(graph: _Graph, bilm: BiLM, tokens: str) -> list[str]:
 
 
 def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
-    """Return the inputs of both LSTM directions: (T, B, P) -> (2, T+1, B, P).
+    """Return the inputs of both LSTM directions: (words, sentences, size) -> (2, words + 1, sentences, size).
 
-    For the backward direction, the words of each sentence are in reverse order. The first input is the
-    sentence boundary.
+    The first input is a sentence boundary, such as `<S>` forward and `</S>` backward. For the backward
+    direction, the words of each sentence are in reverse order.
     """
     with torch.no_grad():
         boundaries = bilm.encoder(bilm.token_ids(bilm.encoder.boundaries))
@@ -188,7 +190,8 @@ def _lstm_inputs(graph: _Graph, bilm: BiLM, tokens: str) -> str:
 
 
 def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
-    """Apply `LSTMLayer`, starting from a zero state: (2, T+1, B, P) -> (2, T+1, B, P)."""
+    """Apply the LSTM layer with the index `level`, from a state of zeros. The shape of the inputs and outputs
+    is (2, words + 1, sentences, projection size). The first axis is the direction."""
     width, columns = layer.input.shape[1:]
     dim = columns // 4
     bias = layer.bias.clone()
@@ -223,7 +226,8 @@ def _lstm(graph: _Graph, layer: LSTMLayer, x: str, level: int) -> str:
 
 
 def _step(layer: LSTMLayer, prefix: str) -> onnx.GraphProto:
-    """Return a graph that computes one step of an LSTM layer in both directions, as `bilm/lstm.py` does."""
+    """Return a graph that computes one time step of an LSTM layer in both directions, as `bilm/lstm.py`
+    does."""
     graph = _Graph(prefix)
     dim, width = layer.bias.shape[1] // 4, layer.input.shape[1]
     h, c, gates = (prefix + name for name in ("h", "c", "gates"))
@@ -257,7 +261,8 @@ def _clip(graph: _Graph, x: str, limit: float | None) -> str:
 
 
 def _stack(graph: _Graph, layers: list[str]) -> None:
-    """Stack the layers, each (T, B, 2P), to the output (L+1, B, T, 2P), and set the padding to zeros."""
+    """Stack the layers, each (words, sentences, width), to the output (layers, sentences, words, width), and
+    set the padding to zeros."""
     axis = graph.constant([0])
     stacked = graph("Concat", *(graph("Unsqueeze", layer, axis) for layer in layers), axis=0)
     stacked = graph("Transpose", stacked, perm=[0, 2, 1, 3])
@@ -269,13 +274,13 @@ def _stack(graph: _Graph, layers: list[str]) -> None:
 
 
 def _reshape(graph: _Graph, x: str, shape: str) -> str:
-    """Reshape a tensor. With `allowzero`, a 0 in the shape is an axis of size 0. Without `allowzero`, ONNX
-    would copy the size of the axis from `x`."""
+    """Reshape a tensor. A 0 in the shape means an axis of size 0, because `allowzero` is set. Without
+    `allowzero`, ONNX would copy the size of the axis from `x`."""
     return graph("Reshape", x, shape, allowzero=1)
 
 
 def _reversed(graph: _Graph, x: str) -> str:
-    """Reverse the order of the words in each sentence of a tensor (T, B, ·)."""
+    """Reverse the order of the words in each sentence of a tensor (words, sentences, width)."""
     return graph("ReverseSequence", x, "lengths", time_axis=0, batch_axis=1)
 
 

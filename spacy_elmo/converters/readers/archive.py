@@ -1,7 +1,7 @@
 """Safe unpacking of archives (.zip, .tar.gz) into a temporary folder.
 
-Nothing in an archive is trusted. A file name could point outside the folder. A declared size could be wrong,
-because a megabyte can unpack to a petabyte. So the reader counts and limits the bytes while it unpacks them.
+Nothing in an archive is trusted. A file name could point outside the folder. A declared size could be wrong:
+a megabyte can unpack to a petabyte. So the reader counts and limits the bytes while it unpacks them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Opened:
     """A folder or file of the user, or the unpacked content of an archive."""
 
     path: Path
-    """The folder or file. For an archive: the folder with the unpacked content, or the only subfolder of this
-    folder if there is nothing else in the folder."""
+    """The folder or file. For an archive: the folder with the unpacked content. If this folder contains
+    nothing but a subfolder, the path is the path of the subfolder."""
     _given: Path
     _unpacked: Path
 
     def shown(self, text: object) -> str:
-        """Replace temporary paths in a text by paths in the archive, such as `model.zip/options.json`."""
+        """Replace the temporary paths in a text by paths in the archive, such as `model.zip/options.json`."""
         return str(text).replace(str(self._unpacked), str(self._given))
 
 
@@ -45,8 +45,9 @@ def opened(path: str | Path) -> Iterator[Opened]:
     """Open a folder, a file or an archive for a `with` block.
 
     An archive is unpacked into a temporary folder, which is deleted after the block. The environment variable
-    `TMPDIR` sets the location of temporary folders. If the block raises a ValueError or OSError, the function
-    raises a ValueError instead, with paths in the archive instead of temporary paths in the message.
+    `TMPDIR` sets the location of temporary folders. If the block raises a ValueError or OSError for an
+    archive, the function raises a ValueError in which the temporary paths are replaced by paths in the
+    archive.
 
     Args:
         path: the folder, the file or the archive. An archive is a file with a name that ends in `.zip`,
@@ -168,7 +169,7 @@ class _Member(NamedTuple):
 
 
 class _Budget:
-    """Counter of the bytes that an archive may still unpack to."""
+    """Counter of the bytes that may still be unpacked from an archive."""
 
     def __init__(self, archive: Path) -> None:
         size = archive.stat().st_size
@@ -176,11 +177,8 @@ class _Budget:
         self._allowed = self._left = limits.expanded_bytes(size)
 
     def spend(self, count: int) -> None:
-        """Subtract the number of unpacked bytes from the budget.
-
-        Raises:
-            ValueError: the archive unpacks to more bytes than allowed.
-        """
+        """Subtract the number of unpacked bytes. Raise a ValueError if they exceed the limit for the
+        archive."""
         self._left -= count
         if self._left < 0:
             raise ValueError(
@@ -190,7 +188,7 @@ class _Budget:
 
 
 class _Metered:
-    """Stream that subtracts the number of read bytes from a budget."""
+    """Stream that counts the bytes that are read from it, against the limit of an archive (`_Budget`)."""
 
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read

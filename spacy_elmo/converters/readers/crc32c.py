@@ -1,10 +1,10 @@
 """Fast computation of CRC-32C checksums of large arrays with NumPy.
 
 The bits of the data are the coefficients of a polynomial over GF(2). The checksum is the remainder of this
-polynomial modulo Castagnoli's polynomial. Two 32-bit words at a distance of k bits can be merged without
-changing the remainder: multiply the earlier word by x^k, and add the product to the later word. So the code
-needs no loop over bytes. It merges the first half of the array into the second half with one NumPy operation,
-and repeats this step until one word is left.
+polynomial modulo Castagnoli's polynomial. If two 32-bit words of the data are k bits apart, the earlier word
+can be removed without changing the remainder: multiply it by x^k, and add the product to the later word. So
+the code needs no loop over bytes. One NumPy operation removes the first half of the array in this way. The
+operation is repeated until one word is left.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import functools
 import numpy as np
 
 _POLYNOMIAL = 0x82F63B78
-"""Castagnoli's polynomial without x^32. The highest bit is the coefficient of x^0 (RFC 3720, appendix B.4)."""
+"""Castagnoli's polynomial without x^32. The highest bit is the coefficient of x^0 (RFC 3720, appendix
+B.4)."""
 _ONE = 1 << 31  # x^0
 _BYTES_PER_BLOCK = 1 << 22
 
@@ -33,17 +34,14 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def masked(checksum: int) -> int:
-    """Mask a checksum. TensorFlow stores masked checksums (`core/lib/hash/crc32c.h:Mask`)."""
+    """Return the masked form of a checksum, which TensorFlow stores (`core/lib/hash/crc32c.h:Mask`)."""
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def _after(register: int, block: np.ndarray) -> int:
-    """Return the CRC register after a block of bytes.
-
-    Args:
-        register: the CRC register before the block.
-    """
+    """Return the CRC register (the intermediate checksum) after the bytes `block`. The argument `register` is
+    the CRC register before these bytes."""
     whole = len(block) // 4 * 4
     if whole:
         words = block[:whole].view("<u4").astype(np.uint32)
@@ -56,10 +54,8 @@ def _after(register: int, block: np.ndarray) -> int:
 
 
 def _remainder(words: np.ndarray) -> int:
-    """Multiply the polynomial of an array of 32-bit words by x^32, and return the remainder.
-
-    The function overwrites the array.
-    """
+    """Multiply the polynomial of an array of 32-bit words by x^32, and return the remainder modulo
+    Castagnoli's polynomial. The function overwrites the array."""
     while len(words) > 1:
         kept = 1 << (len(words) - 1).bit_length() - 1
         upper, words = words[:-kept], words[-kept:]
@@ -70,10 +66,10 @@ def _remainder(words: np.ndarray) -> int:
 
 @functools.cache
 def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return two tables of products, to multiply 32-bit words by x^(32 * 2^level).
+    """Return two tables for the multiplication of 32-bit words by x^(32 * 2^level).
 
-    The first table contains the product for each value of the lower 16 bits of a word. The second table
-    contains the product for each value of the upper 16 bits. So each table has 65,536 products.
+    The first table contains the product for each of the 65,536 values of the lower 16 bits of a word, the
+    second table for each value of the upper 16 bits.
     """
     factor = _times_power(_ONE, 32)
     for _ in range(level):
@@ -88,14 +84,14 @@ def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _times_power(a: int, power: int) -> int:
-    """Return a * x^power modulo the polynomial."""
+    """Return the polynomial a, multiplied by x^power, modulo Castagnoli's polynomial."""
     for _ in range(power):
         a = a >> 1 ^ (_POLYNOMIAL if a & 1 else 0)
     return a
 
 
 def _product(a: int, b: int) -> int:
-    """Return a * b modulo the polynomial."""
+    """Return the product of the polynomials a and b modulo Castagnoli's polynomial."""
     result = 0
     for bit in range(31, -1, -1):  # from the coefficient of x^0 up
         if a >> bit & 1:

@@ -1,4 +1,4 @@
-"""Error handling of the readers. Any error of a parser becomes one ValueError that names the file."""
+"""Error handling of the file readers: any error of a parser becomes a ValueError that names the file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE)
 
 @contextmanager
 def one_error(path: Path, kind: str) -> Iterator[None]:
-    """Turn any error of a parser into one ValueError that names the file.
+    """Turn any error in the `with` block into a ValueError that names the file.
 
-    Errors of the operating system do not change. A ValueError whose message starts with the path does not
-    change either.
+    Errors of the operating system do not change, and neither do ValueErrors with a message that starts with
+    the path.
 
     Args:
-        kind: expected type of file, for the message, such as "a JSON file".
+        kind: expected type of the file, for the message, such as "a JSON file".
 
     Raises:
         OSError: the file is missing or cannot be read.

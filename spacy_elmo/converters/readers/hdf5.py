@@ -1,6 +1,6 @@
 """Safe reader of arrays in HDF5 files.
 
-The reader refuses links to other files. It also refuses arrays that are too large for the size of the file.
+The reader refuses links to other files, and arrays that are much larger than the file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def load_h5py() -> Any:
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each array in an HDF5 file, by the path in the file, such as "CNN_proj/W_proj".
+    """Return {path in the HDF5 file: shape} for all arrays. A path is, for example, "CNN_proj/W_proj".
 
     Raises:
         OSError: the file is missing or cannot be read.
@@ -55,8 +55,8 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
     Raises:
         OSError: the file is missing or cannot be read.
         ValueError: h5py is missing, the file is damaged, or an array is missing.
-        ValueError: an array is too large for the size of the file, refers to another file, or contains
-            anything besides numbers.
+        ValueError: an array is much larger than the file, refers to another file, or contains anything
+            besides numbers.
     """
     size = path.stat().st_size
     allowed = expanded_bytes(size)
@@ -91,10 +91,8 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.
 
 
 def _chunk_problem(dataset: Any, file_size: int) -> str | None:
-    """Return a reason why a chunked array is not safe to read, or None.
-
-    HDF5 could need more memory for a damaged chunk than for the array.
-    """
+    """Return a reason why an array that is stored in chunks is not safe to read, or None. For a damaged
+    chunk, HDF5 could need more memory than for the whole array."""
     chunk = math.prod(dataset.chunks) * dataset.dtype.itemsize
     limit = max(SMALL_BYTES, dataset.size * dataset.dtype.itemsize)
     if chunk > limit:

@@ -1,9 +1,9 @@
-"""Check of the declared sizes in `torch.save` files from PyTorch before 1.6, before the files are loaded.
+"""Check of the sizes that are declared in `torch.save` files of PyTorch before 1.6.
 
 Such a file consists of five pickles (magic number, protocol, system, content, names of the storages),
-followed by the values of the storages. When PyTorch loads the fourth pickle, it allocates all storages before
-it reads any value. If a tensor is larger than its storage, PyTorch enlarges the storage. So a small damaged
-file could fill the memory.
+followed by the values of the storages (the memory of the tensors). When PyTorch loads the fourth pickle, it
+allocates all storages before it reads any value. If a tensor is larger than its storage, PyTorch enlarges the
+storage. So a small damaged file could fill the memory.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import IO, Any, cast
 _PICKLES, _CONTENT = 5, 3
 _MEMO = ("PUT", "BINPUT", "LONG_BINPUT")
 _NOT_WRITTEN = ("BYTEARRAY8", "NEXT_BUFFER", "READONLY_BUFFER")
-"""Opcodes of pickles that allocate any declared number of bytes. PyTorch never writes these opcodes."""
+"""Pickle opcodes that allocate as many bytes as the file declares. PyTorch never writes these opcodes."""
 _TENSORS = {"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_qtensor"}
 """Functions of `torch._utils` that create a tensor from a storage, an offset, a size and strides."""
 
 
 def check_storages(path: Path) -> None:
-    """Check that no storage is larger than the file, and that no tensor is larger than its storage.
+    """Check that no storage in a file is larger than the file, and that no tensor is larger than its storage.
 
     Raises:
         OSError: the file cannot be read.
@@ -60,7 +60,7 @@ def _end_of_pickle(data: mmap.mmap, size: int) -> int:
 
 
 class _Anything:
-    """Stand-in for every class and function in a pickle, so that no code of the pickle is executed."""
+    """Stand-in for every class and function in a pickle, because no code of the pickle may be executed."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
@@ -97,10 +97,8 @@ def _check_tensor(
 
 
 class _StorageReader(pickle.Unpickler):
-    """Unpickler of the fourth pickle of a file (the content).
-
-    It records the number of values in each storage, and checks the tensors.
-    """
+    """Unpickler for the fourth pickle of a file (the content). It records the number of values in each
+    storage, and checks that each tensor fits into its storage."""
 
     def __init__(self, data: mmap.mmap) -> None:
         super().__init__(data)

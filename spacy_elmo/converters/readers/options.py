@@ -1,4 +1,4 @@
-"""Reader of the options of other programs, with messages about missing, invalid and unknown options."""
+"""Reader of other programs' options. It collects messages about missing, invalid and unknown options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...limits import MAX_CLIP
 
 
 class OptionsReader:
-    """Reader of nested options. The path of an option has dots, such as `lstm.dim`."""
+    """Reader of nested options. An option is named by a path with dots, such as `lstm.dim`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(_flat(options))
@@ -25,7 +25,8 @@ class OptionsReader:
         If there is no default, a missing option adds a message to `problems`.
 
         Args:
-            silent: do not add a note when the default is used.
+            default: value of a missing option.
+            silent: do not add a message to `notes` when the default is used.
         """
         self._read.add(path)
         value = self._options.get(path)
@@ -64,12 +65,11 @@ class OptionsReader:
         return None
 
     def ignored(self, known: Set[str]) -> list[str]:
-        """Return a list with one note that names all unknown options, such as typos.
-
-        The list is empty if there are no unknown options.
+        """Return a list with one note that names all unknown options, that is, options that were not read.
+        The list is empty if there are none.
 
         Args:
-            known: options that need no note, because they do not change any vector.
+            known: other options that the note should not name, because they do not change any vector.
         """
         unknown = sorted(self._options.keys() - self._read - known)
         unknown = [

@@ -1,4 +1,5 @@
-"""Decoder of two encodings in TensorFlow's files: varints (numbers) and protocol buffers (messages)."""
+"""Decoders for varints (encoded numbers) and protocol buffers (messages), which TensorFlow's files
+contain."""
 
 from __future__ import annotations
 
@@ -7,12 +8,11 @@ _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 def varint(data: bytes, start: int) -> tuple[int, int]:
-    """Decode a varint. Each byte contains seven bits of the number. The lowest bits come first.
-
-    The highest bit of a byte is 1 if more bytes follow.
+    """Decode a varint. Each byte contains seven bits of the number, the lowest bits first. The highest bit of
+    a byte is 1 if more bytes follow.
 
     Args:
-        start: position of the first byte.
+        start: position of the first byte of the varint in `data`.
 
     Returns:
         The number, 0 to 2^64 - 1, and the position of the first byte after the varint.
@@ -66,7 +66,8 @@ class Message:
                 self._numbers[field] = int.from_bytes(content, "little")
 
     def number(self, field: int) -> int:
-        """Return the number in a field. A missing field is 0, because messages omit fields that are 0."""
+        """Return the number in the field with the number `field`. The number of a missing field is 0, because
+        messages omit such fields."""
         number = self._numbers.get(field, 0)
         return number - (1 << 64) if number >> 63 else number
 

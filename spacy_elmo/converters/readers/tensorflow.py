@@ -1,4 +1,4 @@
-"""Reader of TensorFlow's checkpoints in the format V2 ("tensor bundle"). It does not need TensorFlow.
+"""Reader of TensorFlow's checkpoints in the format V2 ("tensor bundle"). The reader does not need TensorFlow.
 
 `PREFIX.index` is a table (see `tensorflow_table`) of protocol buffers. The value of the empty key is a
 `BundleHeaderProto`. Every other key is the name of a tensor. The value of this key is a `BundleEntryProto`
@@ -37,7 +37,7 @@ _OTHER_DTYPES = {2: "float64", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 1
 
 @dataclass(frozen=True)
 class Entry:
-    """Location, type and checksum of a tensor, from the index of a checkpoint."""
+    """Entry of a checkpoint's index: the location, type and checksum of a tensor."""
 
     dtype: int
     """Code of the data type in TensorFlow's `types.proto`."""
@@ -47,7 +47,7 @@ class Entry:
     size: int
     """Number of bytes of the tensor. The bytes start at `offset` in the data file."""
     crc: int
-    """Masked CRC-32C of the bytes of the tensor."""
+    """Checksum of the bytes: CRC-32C, masked as in `crc32c.masked`."""
     sliced: bool
     """True if the tensor is stored in several slices (a partitioned variable)."""
 
@@ -63,10 +63,8 @@ class V1Error(ValueError):
 
 
 def is_v1(path: Path) -> bool:
-    """Return True if a file is a TensorFlow checkpoint in the old format V1.
-
-    Such a checkpoint is a table, and its name does not end in `.index`.
-    """
+    """Return True if a file is a TensorFlow checkpoint in the old format V1: a table file of TensorFlow with
+    a name that does not end in `.index`."""
     return path.suffix != INDEX and path.is_file() and is_table(path)
 
 
@@ -90,7 +88,7 @@ class Checkpoint:
         with one_error(self.index, "a readable index of a checkpoint"):
             self._shards = _shards(table.pop(b"", None))
             self.entries = {_text(key): _entry(Message(value)) for key, value in table.items()}
-            """Entries of the index, by the names of the tensors."""
+            """{name of a tensor: entry of the index}."""
             _check_overlaps(self.entries)
 
     @property
@@ -108,8 +106,8 @@ class Checkpoint:
         Raises:
             KeyError: the checkpoint has no tensor with this name.
             OSError: the data file is missing or cannot be read.
-            ValueError: the tensor is truncated, damaged or sliced, or has an unsupported type. Supported are
-                float32, float16, bfloat16, int32 and int64.
+            ValueError: the tensor is truncated, damaged or stored in slices, or its type is not float32,
+                float16, bfloat16, int32 or int64.
         """
         entry = self.entries[name]
         if entry.sliced:
@@ -153,7 +151,7 @@ class Checkpoint:
 
 
 def newest(folder: Path) -> Path:
-    """Return the path prefix of the newest TensorFlow checkpoint in a folder.
+    """Return the path of the newest TensorFlow checkpoint in a folder, without the endings of its files.
 
     The file `checkpoint` names the newest checkpoint. Without this file, the folder must contain exactly one
     checkpoint.
@@ -186,7 +184,8 @@ def newest(folder: Path) -> Path:
 
 
 def _named(path: Path) -> str | None:
-    """Read the name of the newest checkpoint from a file `checkpoint`. Folders are removed from the name."""
+    """Read the name of the newest checkpoint, without folders, from the file `checkpoint`. Return None if
+    there is no name."""
     if not path.is_file():
         return None
     text = path.read_text("utf8", "replace")
@@ -229,7 +228,8 @@ def _entry(message: Message) -> Entry:
 
 
 def _check_overlaps(entries: Mapping[str, Entry]) -> None:
-    """Check that no two tensors share bytes. Otherwise, a small file could expand to a terabyte of tensors."""
+    """Check that no two tensors share bytes. Otherwise, a small file could expand to a terabyte of
+    tensors."""
     ordered = sorted(
         (entry.shard, entry.offset, entry.size, name)
         for name, entry in entries.items()

@@ -3,7 +3,7 @@
     file     data blocks, a metaindex block (empty), an index block, the footer
     footer   48 bytes: handle of the metaindex block, handle of the index block, zeros up to byte 40, magic
              number (8 bytes)
-    handle   offset and size of a block, as two varints
+    handle   offset and size of a block, as two varints (see `protobuf.varint`)
     block    entries, offsets of the restarts (4 bytes each), number of restarts (4 bytes). A restart is an
              entry that contains its whole key. After the block come 1 byte for the compression, and 4 bytes
              for the masked CRC-32C of the block and the compression byte. The size of the block does not
@@ -46,7 +46,7 @@ def is_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    """Read the keys and values of a table file in the order of the keys. Verify the checksum of each block.
+    """Read the keys and values of a table file, in the order of the keys, and verify the checksums.
 
     Raises:
         OSError: the file is missing or cannot be read.
@@ -76,14 +76,15 @@ def _entries(data: bytes) -> dict[bytes, bytes]:
 
 
 def _handle(data: bytes, start: int) -> tuple[int, int, int]:
-    """Decode a handle. Return the offset and size of the block, and the position after the handle."""
+    """Decode a handle (reference to a block) at the position `start`. Return the offset and the size of the
+    block, and the position after the handle."""
     offset, start = varint(data, start)
     size, start = varint(data, start)
     return offset, size, start
 
 
 def _block(data: bytes, offset: int, size: int) -> bytes:
-    """Verify the checksum of a block, and return its content."""
+    """Verify the checksum of the block of `size` bytes at `offset`, and return the block."""
     end = offset + size
     if end + _TRAILER > len(data):
         raise ValueError(

@@ -25,8 +25,8 @@ _DTYPES = (
 def read_state_dict(path: str | Path) -> dict[str, Tensor]:
     """Read the state dict of a network from a `torch.save` file.
 
-    Such a file is a pickle, and a pickle can contain any code. So this function uses `torch.load` with
-    `weights_only`, which executes no code of the file.
+    The function uses `torch.load` with `weights_only`, which executes no code, because such a file is a
+    pickle and can contain any code.
 
     Returns:
         {name: tensor on the CPU}. bfloat16 is converted to float32, because NumPy has no bfloat16.
@@ -87,8 +87,8 @@ def _load(path: Path) -> object:
 def _refuse_packed(path: Path) -> None:
     """Raise an error if loading a file could take much more memory than the size of the file.
 
-    PyTorch writes zip files without compression, so a compressed zip file is refused. A file from PyTorch
-    before 1.6 is not a zip file, and is refused if it declares storages larger than the file.
+    A compressed zip file is refused, because PyTorch writes zip files without compression. A file from
+    PyTorch before 1.6 is not a zip file. It is refused if it declares tensors that are larger than the file.
     """
     if not zipfile.is_zipfile(path):
         check_storages(path)

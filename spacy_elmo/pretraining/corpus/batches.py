@@ -16,11 +16,11 @@ from .prepared import Sentences
 
 
 class Epoch:
-    """The batches of one pass over the corpus. Each batch has sentences of similar length.
+    """The batches of one pass over the corpus. The sentences of a batch have similar lengths.
 
-    The seed and the number of the epoch determine the batches. Sentences are shuffled and divided into pools of a
-    hundred batches. Each pool is sorted by length and divided into batches. Finally the batches are shuffled. Each
-    batch can be computed from its number, so a run can be resumed at any batch.
+    The seed and the index of the epoch determine the batches. The sentences are shuffled and divided into
+    pools of about a hundred batches. Each pool is sorted by length and divided into batches. Finally the
+    batches are shuffled. Each batch can be computed from its index, so a run can be resumed at any batch.
     """
 
     _BATCHES_PER_POOL = 100
@@ -45,23 +45,23 @@ class Epoch:
         return len(self._order)
 
     def __getitem__(self, number: int) -> np.ndarray:
-        """Return the indices of the sentences in batch `number`."""
+        """Return the corpus indices of the sentences in the batch with the index `number`."""
         batch = self._order[number]
         return self._rows[self._borders[batch] : self._borders[batch + 1]]
 
 
 @dataclass
 class TrainBatch:
-    """A batch of B sentences, with N words in total and K distinct words."""
+    """A batch of sentences, as the distinct words and an index of a distinct word for each word."""
 
     token_ids: Tensor
-    """Input of the token encoder for each distinct word, (K, ...)."""
+    """Input of the token encoder for each distinct word, such as its byte ids, (distinct words, ...)."""
     classes: np.ndarray
-    """Softmax row of each distinct word, then of `<S>` and `</S>`, (K + 2,)."""
+    """Softmax class of each distinct word, then of `<S>` and `</S>`, (distinct words + 2,)."""
     words: np.ndarray
-    """Index of the distinct word at each position, (N,)."""
+    """Index of each word of the batch among the distinct words, (words,)."""
     lengths: np.ndarray
-    """Number of words of each sentence, (B,)."""
+    """Number of words of each sentence, (sentences,)."""
 
 
 class Batcher:
@@ -69,23 +69,23 @@ class Batcher:
 
     Args:
         types: the distinct words of the corpus; the id of a word is its index in this list.
-        vocabulary: the word of each softmax class, including `<S>`, `</S>` and `<UNK>`. If a word is not in
-            this list, its class is `<UNK>`, but its input does not change.
+        vocabulary: the word of each softmax class, including `<S>`, `</S>` and `<UNK>`. A word that is not in
+            this list has the class `<UNK>`, but its input is still the word itself.
     """
 
     def __init__(self, bilm: BiLM, types: Sequence[str], vocabulary: Sequence[str]) -> None:
         self._token_ids = bilm.token_ids(types)
         rows = {word: row for row, word in enumerate(vocabulary)}
         self.unk = rows[UNK]
-        """Softmax row of `<UNK>`."""
+        """Softmax class of `<UNK>`."""
         self._classes = softmax_classes(types, rows, bilm.config.spelling)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
         """Convert sentences to a batch.
 
         Args:
-            ids: (N,) ids of the words of B sentences, one sentence after the other.
-            lengths: (B,) number of words of each sentence.
+            ids: (words,) ids of the words of all sentences, one sentence after the other.
+            lengths: (sentences,) number of words of each sentence.
         """
         types, words = np.unique(ids, return_inverse=True)
         rows = types.astype(np.int64)

@@ -50,11 +50,11 @@ def prepare(
     JSON record or `.spacy` file must fit into memory, but the whole text need not.
 
     Args:
-        paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text is held
-            out.
-        settings: the section [prepare].
+        paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text
+            is held out.
+        settings: the config section `[prepare]`.
         out: folder of the corpus.
-        spelling: the spelling rule of the biLM that will be trained.
+        spelling: the spelling rule of the biLM that will be trained. It changes characters of the words.
         force: replace the corpus in `out` when the new one is complete.
 
     Raises:
@@ -86,11 +86,8 @@ def prepare(
 def _write_corpus(
     folder: Path, paths: Paths, texts: dict[str, list[Path]], tokenizer: DocumentTokenizer
 ) -> None:
-    """Write the files of a corpus.
-
-    Args:
-        texts: result of `paths.text_files()`.
-    """
+    """Tokenize text, and write the files of a corpus to `folder`. `texts` is {path in `paths`: text
+    files}."""
     settings, raw_text, dev_text = tokenizer.settings, paths.raw_text, paths.dev_text
     assert raw_text is not None, "checked by Paths.text_files"
     index = WordIndex([BOS, EOS, UNK])
@@ -135,7 +132,8 @@ def tokenize_files(
 
 
 def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield the documents in lists of about a million characters. A process tokenizes one list at a time."""
+    """Yield lists of documents with about a million characters each. A process tokenizes one list at a
+    time."""
     task: list[Document] = []
     characters = 0
     for document in texts:
@@ -169,7 +167,8 @@ def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None
 
 
 class _IndexedText:
-    """A tokenized text. The word ids are on disk. A few numbers per sentence and document are in memory."""
+    """A tokenized text. The word ids are in a file. The lengths and hashes of the sentences and documents are
+    in memory."""
 
     def __init__(self, path: Path, index: WordIndex) -> None:
         self.path = path
@@ -182,7 +181,7 @@ class _IndexedText:
         self.sentence_digests = array.array("Q")
 
     def fill(self, files: list[Path], tokenizer: DocumentTokenizer) -> bool:
-        """Add the content of files to the text. Return True if the text now has a sentence."""
+        """Tokenize files, and add the words to this text. Return True if the text now has a sentence."""
         chunks = tokenize_files(files, tokenizer)
         with contextlib.closing(chunks), self.path.open("wb") as file:
             for chunk in chunks:
@@ -196,10 +195,10 @@ class _IndexedText:
 
 
 class _Selection:
-    """A selection of the sentences of a text.
+    """Some of the sentences of a tokenized text.
 
     Args:
-        selected: (sentences,) bool, true for the selected sentences.
+        selected: (sentences,) bool, true for these sentences.
     """
 
     def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
@@ -209,8 +208,8 @@ class _Selection:
         self.offsets = np.concatenate([[0], np.cumsum(self._lengths[selected])])
 
     def ids(self) -> Iterator[np.ndarray]:
-        """Yield the word ids of the selected sentences, in chunks that fit into memory. The ids are
-        provisional: they number the words by first occurrence, not by count."""
+        """Yield the word ids of the selected sentences, in chunks that fit into memory. The ids number the
+        words by first occurrence, not yet by count."""
         with self._path.open("rb") as file:
             for first in range(0, len(self._lengths), _SENTENCES_PER_CHUNK):
                 rows = slice(first, first + _SENTENCES_PER_CHUNK)
@@ -222,7 +221,8 @@ class _Selection:
 def _split(
     train: _IndexedText, dev: _IndexedText | None, is_new: np.ndarray, seed: int
 ) -> dict[str, _Selection]:
-    """Return the training part and the held-out part. If `dev` is None, hold out a share of the documents."""
+    """Return the training part and the held-out part of the corpus. If `dev` is None, hold out some documents
+    of `train`. `is_new` is true for each sentence of `train` that `dedup` keeps."""
     if dev is not None:
         everything = np.ones(len(dev.words_per_sentence), dtype=bool)
         return {"train": _Selection(train, is_new), "dev": _Selection(dev, everything)}
@@ -253,12 +253,11 @@ def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str
 def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
     """Return True for each sentence of a held-out document, (sentences,) bool.
 
-    Documents are held out in the order of a seeded hash, until there are enough documents (`_HELD_OUT_SHARE`)
-    and enough sentences (`_MIN_HELD_OUT_SENTENCES`).
+    Documents are held out in the order of a hash with the seed `seed`, until there are enough documents
+    (`_HELD_OUT_SHARE`) and enough sentences (`_MIN_HELD_OUT_SENTENCES`).
 
     Args:
-        is_new: (sentences,) bool, true for the sentences that `dedup` keeps. Only these sentences are
-            counted.
+        is_new: (sentences,) bool, true for the sentences that `dedup` keeps. Other sentences do not count.
     """
     document_of_sentence = np.repeat(
         np.arange(len(text.sentences_per_document)), text.sentences_per_document

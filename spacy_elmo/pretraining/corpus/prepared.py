@@ -1,4 +1,4 @@
-"""Reader of prepared corpora, which contain tokenized text as word ids."""
+"""Reader of prepared corpora: tokenized text as word ids, for pretraining."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from ..config import Prepare
 
 FORMAT = "spacy-elmo corpus 1"
 DESCRIPTION = "corpus.json"
-"""Name of the file with the settings of a prepared corpus, and with digests of this file and of the other
-files."""
+"""Name of the JSON file with the settings of a prepared corpus and the checksums of its files."""
 TYPES, COUNTS = "types.txt", "counts.npy"
 _IDS_PER_READ = 1 << 22
 
 
 class PartFiles(NamedTuple):
-    """File names of one part of a prepared corpus."""
+    """File names of one part of a prepared corpus (training or held-out part)."""
 
     ids: str
     offsets: str
@@ -55,16 +54,16 @@ class Sentences:
             yield self.ids[start : start + _IDS_PER_READ]
 
     def cut(self, max_length: int) -> Sentences:
-        """Return all sentences. A sentence of more than `max_length` words is split into sentences of at most
-        `max_length` words."""
+        """Return the sentences, but split each sentence of more than `max_length` words into sentences of at
+        most `max_length` words."""
         splits = -(-self.lengths // max_length)
         starts = np.repeat(self.offsets[:-1], splits)
         number = np.arange(len(starts)) - np.repeat(np.cumsum(splits) - splits, splits)
         return Sentences(self.ids, np.append(starts + number * max_length, self.offsets[-1]))
 
     def first(self, words: int) -> Sentences:
-        """Return the first sentences. The last of them is the sentence at which the total reaches `words`
-        words. If the corpus has fewer words, return all sentences."""
+        """Return the first sentences, up to the sentence at which the total reaches `words` words. If there
+        are fewer words, return all sentences."""
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
@@ -73,8 +72,8 @@ class Sentences:
         return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sentences with the indices `rows`: their concatenated word ids, and their numbers of
-        words, (len(rows),)."""
+        """Return the concatenated word ids of the sentences with the indices `rows`, and the number of words
+        of each sentence, (len(rows),)."""
         # `self.lengths` would compute millions of differences, but a step needs only about a hundred.
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts
@@ -98,20 +97,20 @@ class Corpus:
     """Distinct words: `<S>`, `</S>`, `<UNK>`, then all other words by decreasing count in the training
     part."""
     counts: np.ndarray
-    """Number of occurrences of each distinct word in the training part, (types,) int64."""
+    """Number of occurrences of each distinct word in the training part, (len(types),) int64."""
     train: Sentences
     dev: Sentences
     lang: str
     """Language of the tokenizer."""
     tokenizer: str
-    """Description of the tokenizer for the card of weights; see `Prepare.description`."""
+    """Description of the tokenizer for the model card of weights."""
     dropped: Dropped
     spelling: Spelling
     """The spelling rule that was applied to the words."""
 
     @classmethod
     def open(cls, folder: str | Path) -> Corpus:
-        """Open a prepared corpus, and check the digests of its files. The word ids are memory-mapped.
+        """Open a prepared corpus, and verify the checksums of its files. The word ids are memory-mapped.
 
         Raises:
             FileNotFoundError: the folder or one of its files is missing.

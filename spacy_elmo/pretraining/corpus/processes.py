@@ -23,12 +23,12 @@ _work: Callable[[Any], Any]
 def in_order(
     work: Callable[[_Task], _Result], tasks: Iterable[_Task], n_process: int
 ) -> Generator[_Result, None, None]:
-    """Yield `work(task)` for each task, in order. If `n_process` is 1, this process does the work. Otherwise
-    `n_process` new processes do the work.
+    """Yield `work(task)` for each task, in order. If `n_process` is 1, this process calls `work`. Otherwise
+    `n_process` new processes call `work`.
 
-    Memory is bounded, because each process has at most two tasks at a time: one task runs and one task waits.
-    Python's default method starts the new processes, as in spaCy's `nlp.pipe`. The new processes end when
-    this process ends, even if this process is killed.
+    Memory is bounded, because each process has at most two tasks at a time: one runs and one waits. Python's
+    default start method is used, as in spaCy's `nlp.pipe`. The new processes end when this process ends, even
+    if this process is killed.
 
     Raises:
         ChildProcessError: a process died.

@@ -1,4 +1,5 @@
-"""Tokenization of documents into word indices. This part of the preparation can run in several processes."""
+"""Tokenization of documents into word indices, the part of the preparation that several processes can
+share."""
 
 from __future__ import annotations
 
@@ -24,28 +25,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """Tokenized text: N words in S sentences of D documents. Documents without a word are left out."""
+    """Tokenized text, as sentences of documents. Documents without a word are left out."""
 
     types: list[str]
     """The distinct words, in order of first occurrence."""
     words: np.ndarray
-    """Index of each word in `types`, (N,) int32."""
+    """Index of each word in `types`, (words,) int32."""
     lengths: np.ndarray
-    """Number of words of each sentence, (S,) int32."""
+    """Number of words of each sentence, (sentences,) int32."""
     documents: np.ndarray
-    """Number of sentences of each document, (D,) int32."""
+    """Number of sentences of each document, (documents,) int32."""
     document_digests: np.ndarray
-    """Digest of each document, (D,) uint64. Documents with the same sentences have the same digest."""
+    """Hash of each document, (documents,) uint64. Documents with the same sentences have the same hash."""
     sentence_digests: np.ndarray
-    """Digest of each sentence, (S,) uint64. Sentences with the same words have the same digest."""
+    """Hash of each sentence, (sentences,) uint64. Sentences with the same words have the same hash."""
 
 
 class DocumentTokenizer:
-    """Tokenizer and sentence splitter for documents. Sentences are split as in the component `elmo`
-    (`text/sentences.py`).
+    """Tokenizer and sentence splitter for documents. It splits sentences by the same rule as the component
+    `elmo` (`text/sentences.py`).
 
     Args:
-        spelling: the spelling rule that is applied to each token, for example the rule of a biLM.
+        spelling: rule that changes characters of each token, for example the spelling rule of a biLM.
 
     Raises:
         ValueError: spaCy cannot create the tokenizer that the settings `lang` and `tokenizer` describe.
@@ -97,11 +98,11 @@ class DocumentTokenizer:
 
     @staticmethod
     def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
-        """Return a context manager that keeps a large spaCy vocabulary from growing. At the end of the
-        context, the vocabulary drops its new words.
+        """Return a context manager that keeps a large spaCy vocabulary from growing: the words that are added
+        in the `with` block are removed at its end.
 
-        If the vocabulary is small, the context manager does nothing. The tokenizer would be three times
-        slower in a memory zone, because it does not cache new words there.
+        If the vocabulary is small, the context manager does nothing, because it would make the tokenizer
+        three times slower: spaCy's tokenizer does not cache new words in a memory zone.
         """
         is_large = len(nlp.vocab.strings) >= _MAX_STRINGS
         return nlp.memory_zone() if is_large else contextlib.nullcontext()
@@ -122,8 +123,8 @@ class WordIndex(dict[str, int]):
 def _index_words(
     documents: Sequence[Document], index: WordIndex, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word indices of all documents, and the number of indices of each document, (D,). After each
-    line, and after each tokenized document, there is the index of a newline."""
+    """Return the word indices of all documents in one array, and the number of indices of each document,
+    (documents,). The index of a newline follows each line, and each document that is given as tokens."""
     newline = index["\n"]
     words: list[int] = []
     ends = [0]
@@ -140,8 +141,8 @@ def _index_words(
 
 
 def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
-    """Return a function that tokenizes a line and returns the indices of its tokens. The function looks up
-    each distinct token only once."""
+    """Return a function that tokenizes a line and returns the index of each token in `index`. The function
+    looks up each distinct token only once."""
     from spacy.attrs import ORTH
 
     strings, tokenizer = nlp.vocab.strings, nlp.tokenizer
@@ -175,8 +176,8 @@ def _with_digests(
 
 
 def _digests(texts: list[bytes]) -> np.ndarray:
-    """Return a digest of each text, (texts,) uint64. The probability that two of a million texts have the
-    same digest is 3e-8."""
+    """Return a 64-bit hash of each text, (texts,) uint64. The probability that any two of a million different
+    texts have the same hash is 3e-8."""
     return np.frombuffer(b"".join(Digest(text).digest()[:8] for text in texts), dtype="<u8")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 # Sizes are in units of the drawing, which scales with the page.
 WIDTH, HEIGHT = 560.0, 244.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 548.0, 22.0, 206.0
-"""Edges of the plot inside the drawing. The space above the plot shows the values at the mouse pointer."""
+"""Edges of the plot inside the drawing."""
 MAX_POINTS = 240
 """Largest number of points of a curve. With more points, the distance between neighboring points would be
 less than two units of the drawing."""
@@ -30,9 +30,9 @@ class Curve:
 
     name: str
     path: str
-    """Attribute `d` of an SVG path, with a gap where a value cannot be drawn."""
+    """Attribute `d` of the SVG path of the line, which has a gap where a value cannot be drawn."""
     dots: str
-    """Attribute `d` of a second path, which marks isolated points, or all points if there are few."""
+    """Attribute `d` of a second SVG path, which marks isolated points, or all points if there are few."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,9 @@ def line_chart(
     """Return the layout of curves over a common x axis, which begins at 0.
 
     Args:
-        x: ascending values.
+        x: x values of the points, in ascending order.
         curves: {name of a curve: the y values of the curve, one for each value of `x`}.
-        describe: function that takes the number of a point and returns a description of the values at this
-            point.
+        describe: function that takes the index of a point and returns a text about the values at this point.
         log: the y axis is logarithmic.
         from_zero: the y axis begins at 0.
     """
@@ -200,7 +199,7 @@ def _curve(name: str, x: Sequence[float], y: Sequence[float]) -> Curve:
 
 
 def _stripes(positions: Sequence[float], texts: Sequence[str]) -> list[HoverStripe]:
-    """Return one stripe per point, with borders halfway between neighboring points."""
+    """Return a stripe with a text for each x position, with borders halfway between neighboring positions."""
     borders = [LEFT, *((a + b) / 2 for a, b in zip(positions, positions[1:], strict=False)), RIGHT]
     return [
         HoverStripe(left, right - left, at, text)

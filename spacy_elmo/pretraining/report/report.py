@@ -27,10 +27,10 @@ _MB = 1e6
 
 
 def write_report(out: Path) -> Path:
-    """Write `report.html` of the run in `out`, from all rows of the log. The page is written atomically.
+    """Atomically write `report.html` for the run in the folder `out`, from all rows of the training log.
 
     Raises:
-        OSError: the log or the config is missing, or the disk is full.
+        OSError: `log.jsonl` or `config.cfg` is missing, or the disk is full.
         ValueError: the config cannot be read.
     """
     rows = [json.loads(line) for line in (out / "log.jsonl").read_text("utf8").splitlines()]
@@ -41,11 +41,11 @@ def write_report(out: Path) -> Path:
 
 
 def report(rows: Sequence[Row], config: PretrainConfig) -> str:
-    """Return the HTML page of the report. The page shows the current values, curves over the number of
-    training words, the model card and the settings.
+    """Return the HTML page of the report. The page shows the latest perplexity and speed, charts over the
+    number of training words, the model card and the settings.
 
     Args:
-        rows: the rows of the log, at least one.
+        rows: the rows of the training log, at least one.
     """
     # Values of the card and paths may contain markup characters, so they are escaped.
     environment = jinja2.Environment(
@@ -64,7 +64,7 @@ def report(rows: Sequence[Row], config: PretrainConfig) -> str:
 
 
 def _figures(rows: Sequence[Row], best: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """Return the current values of the run, each as (name, value, remark)."""
+    """Return the main numbers of the run, such as the best perplexity, each as (name, value, remark)."""
     last = rows[-1]
     of_steps = f" of {last['steps']:,}" if last["steps"] else ""
     figures = []
@@ -175,7 +175,7 @@ def _input(shape: BiLMConfig) -> str:
 
 
 def _settings(config: PretrainConfig) -> dict[str, list[tuple[str, str]]]:
-    """Return all settings of each section, including default values."""
+    """Return {section: [(name of a setting, value)]} for all settings, including default values."""
     sections = {**config.model_dump(exclude={"card"}), "model": config.bilm.to_dict()}
     return {
         section: [(key, _shown(value)) for key, value in values.items()]

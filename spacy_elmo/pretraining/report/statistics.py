@@ -1,4 +1,4 @@
-"""Statistics of a corpus under the settings of a run."""
+"""Statistics of a corpus, which depend on the settings of a run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from ..training.initial_weights import run_vocabulary
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of a corpus. Each share is a share of the words in the training part, unless its docstring
-    says otherwise."""
+    """Statistics of a corpus. "Words" means all occurrences of words in the training part."""
 
     vocab_size: int
     """Number of softmax classes."""
@@ -24,14 +23,15 @@ class Statistics:
     held_out_covered: float
     """Share of the words in the held-out part that have a softmax class."""
     long_words: float
-    """Share of words with more bytes than `model.max_characters` allows. The ends of these words are
+    """Share of words with more bytes than `model.max_characters` allows. The rest of such a word is
     ignored."""
     long_sentences: float
-    """Share of the training sentences that are split because they have more than `training.max_length` words."""
+    """Share of the training sentences that are split because they have more than `training.max_length`
+    words."""
 
 
 def statistics(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> Statistics:
-    """Return the statistics of a corpus under the settings of a run.
+    """Return the statistics of a corpus for a run with the settings `config`.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.

@@ -1,5 +1,5 @@
-"""Memory management for training: the next step reuses freed buffers, and the caches of oneDNN are
-bounded."""
+"""Memory management for training: a training step reuses the freed buffers of the step before, and the caches
+of oneDNN are bounded."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ _CACHE_CAPACITIES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
 """Environment variables that bound two caches: the cache of torch's interface to oneDNN, and the cache of
 oneDNN itself."""
 _CAPACITY = 128
-"""Largest number of combinations in each cache. A step has fewer combinations. With 32, training is 7 %
-slower."""
+"""Maximum number of entries (combinations of matrix sizes) in each cache. With 32, training is 7 % slower."""
 
 
 def reuse_memory() -> None:
     """Let this process keep freed memory, and bound the memory of oneDNN's caches for matrix products.
 
-    A step allocates and frees buffers of tens of megabytes. By default, glibc returns these buffers to the
-    system at once. In the next step, the first access to each page of a buffer is a page fault. These page
-    faults cost a quarter of the time of a step.
+    A training step allocates and frees buffers of tens of megabytes. By default, glibc returns freed buffers
+    to the system at once. In the next step, the first access to each page of a buffer is a page fault. These
+    page faults cost a quarter of the time of a step.
 
     Two caches keep a buffer of some megabytes for each combination of matrix sizes, by default for 1,024
     combinations. Every batch has other sizes, so the caches of a biLM of the base size would need 7 GB after

@@ -15,10 +15,10 @@ _CURRENT, _PREVIOUS = "current.pt", "previous.pt"
 
 
 def save(state: dict[str, Any], folder: Path) -> None:
-    """Write a checkpoint. The previous checkpoint is kept as `previous.pt`.
+    """Write a checkpoint to `current.pt` in a folder. The checkpoint before is kept as `previous.pt`.
 
     Raises:
-        OSError: the disk is full or not writable. The previous checkpoint is unchanged.
+        OSError: the disk is full or not writable. The existing checkpoints are unchanged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     remove_partial(folder)
@@ -34,10 +34,10 @@ def save(state: dict[str, Any], folder: Path) -> None:
 
 
 def load(folder: Path) -> dict[str, Any] | None:
-    """Return the newest complete checkpoint, or None if there is no checkpoint.
+    """Return the newest complete checkpoint in a folder, or None if there is no checkpoint.
 
     Raises:
-        OSError: a file cannot be opened.
+        OSError: a checkpoint cannot be opened.
         ValueError: there are checkpoints, but none is complete.
     """
     problems = []

@@ -22,19 +22,19 @@ _TIMEOUT = datetime.timedelta(days=1)
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes that train one model together, as seen by one process. By default there is only one process.
+    """The group of processes that train one model together. By default there is only this process.
 
-    All processes have the same weights and optimizers. In each step, the processes compute the gradients of
-    different parts of the batch. Then all processes add up all gradients, so they update the weights equally.
-    Only the first process writes files.
+    All processes have the same weights and optimizers. In each training step, the processes compute the
+    gradients of different parts of the batch. Then each process gets the sum of all gradients, so all
+    processes update the weights equally. Only the first process writes files.
 
-    One explicit all-reduce adds the gradients, because `DistributedDataParallel` does not support sparse
-    gradients. With the sampled softmax, only some thousand rows of the head have a gradient in a step. If the
-    gradients were dense, the processes would also transfer the zeros of all other rows.
+    The gradients are added by one explicit all-reduce, because `DistributedDataParallel` does not support
+    sparse gradients. With the sampled softmax, only a few thousand rows of the softmax matrix have a gradient
+    in a step.
     """
 
     rank: int = 0
-    """Number of this process, counted from 0."""
+    """Index of this process, from 0."""
     size: int = 1
     """Number of processes."""
 
@@ -53,10 +53,12 @@ class Ranks:
         return float(total)
 
     def sum_gradients(self, dense: Sequence[nn.Parameter], sparse: Sequence[nn.Parameter]) -> None:
-        """Replace each gradient by its sum over all processes. A missing gradient counts as zeros.
+        """Replace the gradient of each parameter by its sum over all processes. A missing gradient counts as
+        zeros.
 
         Args:
-            sparse: the parameters with sparse gradients. A sparse gradient contains only some rows.
+            dense: the parameters with dense gradients.
+            sparse: the parameters with sparse gradients, which contain only some rows of the parameter.
         """
         if self.size == 1:
             return
@@ -89,8 +91,8 @@ class Ranks:
         """Call `work` in the first process while the other processes wait.
 
         Raises:
-            SystemExit: `work` has failed. The first process raises the error of `work`, the others raise
-                SystemExit.
+            SystemExit: `work` has failed, and this is not the first process. The first raises the error of
+                `work`.
         """
         done = False
         try:
@@ -104,8 +106,8 @@ class Ranks:
 
 
 def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
-    """For each parameter, return the indices of the rows that have a gradient in at least one process,
-    ascending."""
+    """Return for each parameter the indices of the rows that have a gradient in at least one process, in
+    ascending order."""
     if not sparse:
         return []
     marks = [torch.zeros(len(p), dtype=torch.uint8, device=p.device) for p in sparse]
@@ -118,7 +120,7 @@ def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
 
 
 def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
-    """Return the gradient of the rows with the indices `indices`, (len(indices), ...). Rows without a
+    """Return the gradient of the parameter's rows `indices` (ascending), as a dense tensor. Rows without a
     gradient contain zeros."""
     rows = parameter.new_zeros((len(indices), *parameter.shape[1:]))
     if parameter.grad is not None:
@@ -128,8 +130,8 @@ def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
 
 
 def device(gpu_id: int) -> torch.device:
-    """Return the CPU for a `gpu_id` of -1, otherwise a GPU. The first process on a machine gets GPU `gpu_id`,
-    the second process the next GPU.
+    """Return the device of this process: the CPU if `gpu_id` is -1, otherwise a GPU. The first process on a
+    machine gets GPU `gpu_id`, the second process the next GPU, and so on.
 
     Raises:
         ValueError: torch has no such GPU.
@@ -147,7 +149,7 @@ def device(gpu_id: int) -> torch.device:
 @contextlib.contextmanager
 def join(device: torch.device) -> Iterator[Ranks]:
     """Create a context in which the processes that `torchrun` has started can communicate. Without
-    `torchrun`, there is only this process."""
+    `torchrun`, the group contains only this process."""
     if not dist.is_torchelastic_launched():
         yield Ranks()
         return

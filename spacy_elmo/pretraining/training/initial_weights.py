@@ -19,14 +19,15 @@ from ..corpus.prepared import Corpus
 
 @dataclasses.dataclass
 class InitialModel:
-    """A network and its softmax head before the first step."""
+    """A network and its softmax head before the first training step."""
 
     bilm: BiLM
     head: Head
     vocabulary: list[str]
     """The word of each row of the softmax head."""
     card: dict[str, object]
-    """Origin of the weights, for the card of the trained weights; empty for random weights."""
+    """Fields for the model card of the trained weights that tell the origin of the initial weights; empty for
+    random weights."""
 
 
 def read_initial_weights(
@@ -35,12 +36,12 @@ def read_initial_weights(
     """Read and check the weights of `paths.init`.
 
     Args:
-        resumed: folder of the run to resume. If the file of `paths.init` can no longer be read, the function
-            reads the weights of the run in this folder. These weights have the same network and vocabulary,
-            and contain the card of the initial weights.
+        resumed: output folder of the run to resume. If the file of `paths.init` can no longer be read, the
+            function reads `model-best.safetensors` in this folder instead, because these weights have the
+            same network and vocabulary, and contain the card of the initial weights.
 
     Returns:
-        The config, and the weights (None if `paths.init` is null). If `[model]` was empty, the config now has
+        The config, and the weights (None if `paths.init` is null). If `[model]` was empty, it now describes
         the network of the weights.
 
     Raises:
@@ -93,7 +94,8 @@ def _read(path: str, resumed: Path | None) -> Weights:
 
 
 def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> list[str]:
-    """Return the words of the softmax: the most frequent words of the corpus, or the words of the initial weights."""
+    """Return the word of each softmax class: the most frequent words of the corpus, or, if
+    `training.vocab_size` is null, the vocabulary of the initial weights."""
     if config.training.vocab_size is not None:
         return corpus.vocabulary(config.training.vocab_size)
     assert initial is not None, "checked by PretrainConfig"
@@ -103,8 +105,8 @@ def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | No
 def initial_model(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> InitialModel:
     """Return a network with the weights of `paths.init`, or with random weights (seed: `training.seed`).
 
-    The softmax head has one row of weights per word. If the vocabulary of `paths.init` contains the word, the
-    row is copied. Otherwise the row is random.
+    The softmax head has one row of weights per word. The rows of words that are in the vocabulary of
+    `paths.init` are copied. The other rows are random.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
@@ -135,7 +137,7 @@ def _described(spelling: Spelling) -> str:
 
 @torch.no_grad()
 def _copy_rows(source: Head, source_words: list[str], target: Head, words: list[str]) -> None:
-    """If both heads have a word, copy the row of this word from `source` to `target`."""
+    """Copy the rows of all words that two softmax heads have in common from `source` to `target`."""
     rows = {word: row for row, word in enumerate(source_words)}
     pairs = [(row, rows[word]) for row, word in enumerate(words) if word in rows]
     new, old = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T

@@ -1,4 +1,4 @@
-"""The log of a pretraining run, `log.jsonl`, and its rows."""
+"""The training log of a pretraining run, `log.jsonl`. Each line is a row of the log."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..perplexity import Perplexity
 
 @dataclass(frozen=True)
 class Progress:
-    """One row of `log.jsonl`: the progress of a run after a step."""
+    """One row of `log.jsonl`: the progress of a run after a training step."""
 
     step: int
     steps: int
-    """Estimated number of steps of the whole run, from its limits of steps, epochs and tokens; 0 if the run
-    has no such limit."""
+    """Estimated number of steps of the whole run, from the limits `max_steps`, `max_epochs` and `max_tokens`;
+    0 if none of these limits is set."""
     epoch: float
-    """Number of passes over the corpus so far, including the fraction of the current pass."""
+    """Number of passes over the corpus so far, with a fraction for the current pass."""
     tokens: int
     """Number of training words processed so far."""
     loss: float | None
-    """Mean training loss since the last row, in nats. The loss of a sampled softmax cannot be compared with a held-out
-    perplexity. None at step 0."""
+    """Mean training loss per target since the row before, in nats; None at step 0. The loss of a sampled
+    softmax cannot be compared with a held-out perplexity."""
     learn_rate: float
     grad_norm: float
     """Gradient norm of the last step, before clipping."""
@@ -39,14 +39,15 @@ class Progress:
 
 
 def append_row(log: Path, progress: Progress) -> None:
-    """Append a row to the log."""
+    """Append a row to the log file."""
     # srsly would round to ten decimals and reject the infinite perplexity of a diverged run.
     with log.open("a", encoding="utf8") as file:
         file.write(json.dumps(dataclasses.asdict(progress)) + "\n")
 
 
 def truncate(log: Path, step: int) -> None:
-    """Remove the rows after `step`, which a resumed run writes again, and an incomplete last row."""
+    """Remove the rows of all steps after `step`, because a resumed run writes these rows again. Also remove
+    an incomplete last row."""
     if not log.exists():
         return
     size = 0

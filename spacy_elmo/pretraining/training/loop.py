@@ -23,8 +23,8 @@ _CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
 
 
 class PretrainingStopped(Exception):
-    """Exception that is raised when a run was stopped on request. The checkpoint contains the last step of
-    the run, so no step is lost."""
+    """Exception that is raised when a run was stopped on request. No training step is lost, because the run
+    has written a checkpoint after its last step."""
 
 
 def train(
@@ -38,19 +38,21 @@ def train(
     ranks: Ranks = _ALONE,
     stop: threading.Event | None = None,
 ) -> Iterator[Progress]:
-    """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors` to `out`.
+    """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors`
+    to `out`.
 
-    The random choices of a step (order of sentences, negatives, dropout) depend only on the seed and the
-    number of the step. So a resumed run ends with the same weights as an uninterrupted run, bit for bit. This
-    requires the same machine and the same number of threads and processes.
+    The random choices of a training step (sentences, negative samples, dropout) depend only on the seed and
+    the number of the step. So a resumed run ends with the same weights as an uninterrupted run, bit for bit,
+    on the same machine with the same number of threads and processes.
 
     The weights of `paths.init` are evaluated before the first step, so `model-best` is never worse than the
-    initial weights. For the errors, see `pretrain`. No error changes the last checkpoint.
+    initial weights. No error changes the last checkpoint.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
+        resume: continue from the checkpoint in `out`, if there is one.
         ranks: the processes that train together. Each process calls this function with the same folder.
-        resume, stop: see `pretrain`.
+        stop: event that ends the run after the current step, with `PretrainingStopped`.
     """
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(config, corpus, device, ranks, initial)
@@ -79,8 +81,8 @@ def train(
 
 
 def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
-    """Write the files that are due after a step. The checkpoint is the last file. If the process is killed
-    before the checkpoint is written, the resumed run repeats the step and writes all files again."""
+    """Write the files that are due after a training step, and the checkpoint last. If the process is killed
+    before the checkpoint is complete, the resumed run repeats the step and writes all files again."""
     if progress is not None:
         if progress.best:
             _write_weights(trainer, out / "model-best.safetensors", progress)

@@ -25,10 +25,10 @@ _deterministic: Any = torch.utils.deterministic
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
-    """Return the target class of each output of the biLM, forward and backward, (2, M).
+    """Return the target class of each output of the biLM, (2, outputs): first forward, then backward.
 
-    The target is the next word in this direction, or the boundary at the end (`</S>` forward, `<S>`
-    backward).
+    The target is the next word in the direction of the LSTM, or the boundary at the end (`</S>` forward,
+    `<S>` backward). `classes` contains the softmax class of each distinct word, then of `<S>` and `</S>`.
     """
     forward, backward = output.packing.positions
     return classes[np.stack([output.sequence[forward + 1], output.sequence[backward - 1]])]
@@ -45,7 +45,7 @@ def loss_sum(
     `training.py`.
 
     Args:
-        negatives: one sample of negative words per direction, for the sampled softmax; None: the full softmax.
+        negatives: the negative samples of each direction, for the sampled softmax; None: the full softmax.
     """
     output = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(output.outputs[-1], dropout, training=dropout > 0)
@@ -67,11 +67,11 @@ def _full_loss(head: Head, hidden: Tensor, classes: Tensor) -> Tensor:
 
 
 class Gradient:
-    """Computation of the gradients of a network and its head for one step.
+    """Computation of the gradients of a network and its softmax head for one training step.
 
-    A batch is divided into `accumulate_gradient` parts for each process. All parts have the same negative words. The
-    loss of each part is divided by the number of targets of the whole batch, so the sum of the gradients does not
-    depend on the number of parts.
+    A batch is divided into `accumulate_gradient` parts for each process. All parts have the same negative
+    samples. The loss of each part is divided by the number of targets of the whole batch, so the sum of the
+    gradients does not depend on the number of parts.
     """
 
     def __init__(
@@ -86,21 +86,22 @@ class Gradient:
         self._bilm, self._head, self._batcher = bilm, head, batcher
         self._sentences, self._settings, self._ranks = sentences, settings, ranks
         self.dtype = autocast_dtype(settings.precision, bilm.device)
-        """Data type of the matrix products, "float32" or "bfloat16". A resumed run has the data type in its
-        checkpoint."""
+        """Data type of the matrix products, "float32" or "bfloat16". A resumed run sets the data type that is
+        stored in the checkpoint."""
         self._dense, self._sparse = list(bilm.parameters()), list(head.parameters())
         if settings.negatives is None:
             self._dense, self._sparse = self._dense + self._sparse, []
 
     def __call__(self, rows: np.ndarray, step: int) -> tuple[float, float]:
-        """Compute the gradients by a forward and a backward pass. Random numbers depend only on the seed and `step`.
+        """Compute the gradients of a batch, and store them in `grad` of the parameters.
 
         Args:
-            rows: indices of the sentences of the batch.
+            rows: indices of the sentences of the batch in the corpus.
+            step: number of training steps so far. Random numbers depend only on `step` and the seed.
 
         Returns:
-            The mean loss per target in nats, and the norm of the gradient before clipping. Both refer to the whole
-                batch.
+            The mean loss per target in nats, and the norm of the gradient before clipping, of the whole
+            batch.
         """
         settings = self._settings
         random = np.random.default_rng([settings.seed, step])
@@ -123,7 +124,7 @@ class Gradient:
         return self._ranks.sum(mean), norm
 
     def _negatives(self, random: np.random.Generator) -> list[Negatives] | None:
-        """Return one sample of negative words per direction, or None for the full softmax."""
+        """Draw the negative samples of both directions. Return None for the full softmax."""
         if self._settings.negatives is None:
             return None
         size = len(self._head.weight)
@@ -131,10 +132,11 @@ class Gradient:
 
 
 def autocast_dtype(setting: str, device: torch.device) -> str:
-    """Return the data type of the matrix products. The setting `"auto"` selects the faster one of `"float32"`
-    and `"bfloat16"`.
+    """Return the data type of the matrix products. The setting `"auto"` selects `"float32"` or `"bfloat16"`,
+    whichever is faster on the device.
 
-    bfloat16 is faster on processors with AVX512_BF16 or AMX (x86) or BF16 (ARM), and on NVIDIA GPUs since Ampere.
+    bfloat16 is faster on processors with AVX512_BF16 or AMX (x86) or BF16 (ARM), and on NVIDIA GPUs since
+    Ampere.
     """
     if setting != "auto":
         return setting
@@ -143,8 +145,9 @@ def autocast_dtype(setting: str, device: torch.device) -> str:
 
 @contextlib.contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch computes sums in a fixed order. When the context ends, torch's settings
-    and random state are restored, because the caller possibly uses torch for other work."""
+    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. At
+    the end, torch's settings and random state are restored, because the caller can use torch for other
+    work."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),

@@ -19,7 +19,7 @@ _ALL = slice(None)
 
 
 class MuonMatrix(NamedTuple):
-    """A matrix that Muon updates: a whole parameter, or a block of a parameter."""
+    """A matrix that Muon updates: a whole parameter, or a slice of a parameter."""
 
     parameter: nn.Parameter
     block: tuple[int | slice, ...]
@@ -27,7 +27,7 @@ class MuonMatrix(NamedTuple):
 
     @property
     def values(self) -> Tensor:
-        """The matrix, as a view of the parameter."""
+        """The matrix, as a tensor that shares the memory of the parameter."""
         return self.parameter.detach()[self.block]
 
 
@@ -35,10 +35,10 @@ def muon_matrices(bilm: nn.Module) -> list[MuonMatrix]:
     """Return the matrices of a biLM that Muon updates. Each matrix has at least 64 rows and 64 columns.
 
     The function returns the input and recurrent matrices of the LSTM (one per direction and gate), the
-    projections of the LSTM, the highway layers and the projection of the character CNN. For speed, a
-    parameter of `LSTMLayer` contains the matrices of all directions and gates. But each gate is a separate
-    linear map, so Muon orthogonalizes each matrix separately. AdamW updates embeddings, convolution filters
-    and small matrices, because orthogonal steps are not known to help these parameters.
+    projections of the LSTM, the matrices of the highway layers and the projection of the token encoder. For
+    speed, a parameter of `LSTMLayer` contains the matrices of both directions and all gates. But the gates
+    are independent layers, so Muon orthogonalizes each matrix separately. AdamW updates embeddings,
+    convolution filters and small matrices, because orthogonal steps are not known to help these parameters.
     """
     return [matrix for matrix in _matrices(bilm) if min(matrix.values.shape) >= _MIN_SIZE]
 
@@ -59,26 +59,26 @@ def _matrices(bilm: nn.Module) -> Iterator[MuonMatrix]:
 
 
 class Muon(Optimizer):
-    """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/) for parameters with several
-    matrices.
+    """The optimizer Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/). A parameter can
+    contain several matrices, such as the stacked gates of an LSTM.
 
-    Muon replaces the momentum by a nearly orthogonal matrix, so all directions of a matrix change at the same
-    rate. The step of an m x n matrix W with gradient G is
+    Muon updates a matrix by a nearly orthogonal matrix U instead of its momentum B, so all directions change
+    at the same rate. The update of an m x n matrix W with gradient G is
 
         B = 0.95 B + 0.05 G
         U = nearly_orthogonal(0.95 B + 0.05 G)
         W = (1 - learn_rate weight_decay) W - 0.2 sqrt(max(m, n)) learn_rate U
 
-    The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the steps as
-    large as the steps of AdamW, so Muon and AdamW can have the same learning rate.
-    `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` takes the same steps except for rounding, but needs
+    The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the updates as
+    large as the updates of AdamW, so Muon and AdamW can have the same learning rate.
+    `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` makes the same updates except for rounding, but needs
     more time. State dicts of torch's Muon can be loaded.
 
-    Each matrix is a view of its parameter, so a step on a matrix changes the parameter. The state dict has
-    one momentum buffer per matrix. A step also clears the gradients of the parameters.
+    Each matrix shares the memory of its parameter. The state dict has one momentum B per matrix. `step` also
+    clears the gradients of the parameters.
 
     `dtype` is the data type of the matrix products in `nearly_orthogonal`. The state dict contains `dtype`,
-    so a run that continues on another processor keeps this data type.
+    so a run that is resumed on another processor keeps this data type.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ class Muon(Optimizer):
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a state. The state of torch's Muon contains no `dtype`, because torch always uses
-        bfloat16."""
+        """Restore a state. If the state contains no `dtype`, set bfloat16, because torch's Muon, which stores
+        no `dtype`, always uses bfloat16."""
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("dtype", torch.bfloat16)

@@ -1,4 +1,5 @@
-"""Newton-Schulz iterations, which bring the singular values of a matrix near 1 and keep its singular vectors."""
+"""Newton-Schulz iterations, which bring the singular values of a matrix near 1 and keep its singular
+vectors."""
 
 from __future__ import annotations
 
@@ -19,21 +20,22 @@ _FLAT = 1.5
 def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     """Return a matrix with the singular vectors of `matrix`, and with singular values between 0.7 and 1.2.
 
-    If a singular value of `matrix` is less than about a thousandth of the norm of `matrix`, it stays below
-    0.7.
+    A singular value of `matrix` that is less than about a thousandth of the norm of `matrix` becomes larger,
+    but stays below 0.7.
 
-    The iterations are the same as in `torch.optim.Muon`: five times X <- (a + b R + c R^2) X with R = X X^T.
+    The iterations are the same as in `torch.optim.Muon`: five times X <- (a + b R + c R^2) X with the Gram
+    matrix R = X X^T and constants a, b, c.
 
-    For a flat matrix (more columns than rows), the same polynomial is computed with fewer operations. First
-    the factors a + b R + c R^2 of several iterations are multiplied with each other; R changes between the
-    iterations by R <- (a + b R + c R^2)^2 R. All these factors are small symmetric matrices that commute.
+    If X has at least 1.5 times as many columns as rows, the same result is computed with fewer operations.
+    First the factors a + b R + c R^2 of several iterations are multiplied with each other. Between the
+    iterations, R changes by R <- (a + b R + c R^2)^2 R, because the factors are symmetric and commute.
 
     Args:
-        matrix: (m, n) of any float type.
+        matrix: matrix of any float type and shape.
         dtype: data type of the matrix products. bfloat16, which torch uses, is exact enough.
 
     Returns:
-        (m, n) of `dtype`.
+        Matrix of the same shape, of the type `dtype`.
     """
     rows, columns = matrix.shape
     if rows > columns:
@@ -61,12 +63,12 @@ def _by_gram_matrices(x: Tensor) -> Tensor:
 
 
 def _factor(gram: Tensor) -> Tensor:
-    """Return a + b R + c R^2 for a Gram matrix R."""
+    """Return `_A` + `_B` R + `_C` R^2 for a Gram matrix R."""
     factor = _without_shift(gram)
     factor.diagonal().add_(_A)
     return factor
 
 
 def _without_shift(gram: Tensor) -> Tensor:
-    """Return b R + c R^2 for a Gram matrix R."""
+    """Return `_B` R + `_C` R^2 for a Gram matrix R."""
     return torch.addmm(gram, gram, gram, beta=_B, alpha=_C)

@@ -1,4 +1,4 @@
-"""Optimizers, the learning rate of a step, and gradient clipping."""
+"""Optimizers, learning rate schedule, and gradient clipping."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ _ADAGRAD_ACCUMULATOR = 1 / 20**2
 def optimizers(
     bilm: nn.Module, head: Head, settings: Training, dtype: torch.dtype
 ) -> list[Optimizer]:
-    """Return the optimizers that `settings` choose for a biLM and its head. Each parameter belongs to one optimizer.
+    """Return the optimizers that `settings` choose for a biLM and its softmax head. Each parameter belongs to
+    one optimizer.
 
-    With the sampled softmax, a step should change only the rows of the head that have a gradient. Adagrad
-    changes only these rows. With AdamW and Muon, the optimizer of the head is `SparseAdam`, which updates
-    only the moments of these rows. With the full softmax, all rows change, so AdamW updates the head too.
+    With the sampled softmax, a training step should change only the rows of the head that have a gradient.
+    Adagrad changes only these rows. With AdamW and Muon, the optimizer of the head is `SparseAdam`, which
+    updates only the moments of these rows. With the full softmax, all rows change, so AdamW updates the head
+    too.
 
     bilm-tf (`training.py`) multiplies the gradient of the mean loss per target by 20, the number of unrolled
-    steps. It clips this gradient at a norm of 10, and initializes the accumulator of Adagrad with 1. The step
-    w -= rate g / sqrt(a + sum g^2) stays the same if g and the maximum norm are divided by 20 and the initial
-    a is divided by 400. Here the gradient is not multiplied. So the settings of the paper are `grad_clip` =
-    0.5 and a learning rate of 0.2.
+    time steps. It clips this gradient at a norm of 10, and initializes the accumulator of Adagrad with 1.
+    This function does not multiply the gradient. Adagrad changes a weight w with gradients g and the initial
+    accumulator a by w -= rate g / sqrt(a + sum g^2). The change stays the same if g and the maximum norm are
+    divided by 20, and a by 400. So the settings of the paper are `grad_clip` = 0.5 and a learning rate of
+    0.2.
 
     Args:
         dtype: data type of the matrix products in Muon.
@@ -87,14 +90,15 @@ def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[
 
 
 def learn_rate(settings: Training, step: int, steps: int) -> float:
-    """Return the learning rate of a step. There is a linear warm-up, a constant peak, and a linear cooldown
-    to a hundredth of the peak.
+    """Return the learning rate of a training step. The schedule is a linear warm-up, a constant peak, and a
+    linear cooldown to a hundredth of the peak.
 
-    Because the peak is constant (Hägele et al. 2024), you can still make a run longer until the cooldown
-    begins. This is not possible with a cosine schedule.
+    Because the peak is constant (Hägele et al. 2024), you can make a run longer at any time before the
+    cooldown.
 
     Args:
-        steps: number of steps of the whole run; 0: unknown. Without this number, there is no cooldown.
+        step: index of the step, from 0.
+        steps: number of steps of the whole run; 0: unknown, so there is no cooldown.
     """
     if step < settings.warmup_steps:
         return settings.learn_rate * (step + 1) / settings.warmup_steps
@@ -106,7 +110,8 @@ def learn_rate(settings: Training, step: int, steps: int) -> float:
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> float:
-    """Scale all gradients so that their global norm is at most `limit`. Return the norm before scaling."""
+    """Scale all gradients by one factor, so that their common norm is at most `limit`. Return the norm before
+    scaling."""
     values: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is None:

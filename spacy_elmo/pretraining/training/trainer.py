@@ -1,4 +1,5 @@
-"""State of a training run: the network, the optimizers, the position in the corpus, and the limits of the run."""
+"""State of a training run: the network, the optimizers, the position in the corpus, and the limits of the
+run."""
 
 from __future__ import annotations
 
@@ -33,15 +34,15 @@ class Position:
     """Progress of a run, as it is stored in a checkpoint."""
 
     step: int = 0
-    """Number of steps taken."""
+    """Number of training steps taken."""
     epoch: int = 0
     """Number of complete passes over the corpus."""
     batch: int = 0
-    """Number of the next batch in the current pass."""
+    """Index of the next batch in the current pass."""
     tokens: int = 0
     """Number of training words processed."""
     seconds: float = 0.0
-    """Seconds spent in training steps, summed over all resumed parts of the run."""
+    """Seconds spent in training steps, including the time before the run was resumed."""
     best: float = math.inf
     """Best held-out perplexity."""
     best_step: int = 0
@@ -61,7 +62,7 @@ class Position:
 
 @dataclass
 class LogInterval:
-    """Measurements since the last row of the log."""
+    """Measurements since the last row of the training log."""
 
     losses: list[float] = dataclasses.field(default_factory=list)
     """Mean loss per target of each step, in nats."""
@@ -72,14 +73,14 @@ class LogInterval:
 
 
 class Trainer:
-    """A network in training, with its optimizers and its position in the corpus. The class writes no files.
+    """A network in training, with its optimizers and the position in the corpus. The class writes no files.
 
     Args:
         ranks: the processes that train together.
         initial: the weights of `paths.init`; None: random weights.
 
     Raises:
-        ValueError: see `initial_model`.
+        ValueError: the corpus was prepared with another spelling rule.
     """
 
     def __init__(
@@ -126,8 +127,8 @@ class Trainer:
         return self.position.is_at_end(self._settings)
 
     def advance(self) -> Progress | None:
-        """Take one training step. Return a row of the log, or None if no row is due. If an evaluation is due,
-        the row contains a held-out perplexity."""
+        """Take one training step. Return a row of the training log, or None if no row is due. If an
+        evaluation is due, the row contains the held-out perplexity."""
         started = time.monotonic()
         position, settings = self.position, self._settings
         with reproducible(self._bilm.device):
@@ -142,8 +143,8 @@ class Trainer:
         return None
 
     def evaluate_start(self) -> Progress:
-        """Evaluate the initial weights, which count as the best weights until a step reaches a lower
-        perplexity."""
+        """Evaluate the initial weights, and return a row of the training log. These weights count as the best
+        until an evaluation finds a lower perplexity."""
         with reproducible(self._bilm.device):
             rate = learn_rate(self._settings, 0, self._steps)
             return self._report(rate, self._held_out_perplexity())
@@ -208,8 +209,8 @@ class Trainer:
         return progress
 
     def weights(self, progress: Progress | None) -> Weights:
-        """Return a copy of the weights. The card contains the origin of the weights and, if known, their
-        held-out perplexity."""
+        """Return a copy of the weights with a model card. The card contains the origin of the weights and, if
+        `progress` contains it, the held-out perplexity."""
         card = {
             "language": self._corpus.lang,
             "tokenizer": self._corpus.tokenizer,
@@ -225,8 +226,8 @@ class Trainer:
         return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint. No random state is stored, because random numbers depend only on
-        the seed and the step."""
+        """Return the state for a checkpoint, without random states, because random numbers depend only on the
+        seed and the number of the step."""
         return {
             "bilm": self._bilm.state_dict(),
             "head": self._head.state_dict(),
@@ -272,14 +273,15 @@ class Trainer:
 
 
 def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> int:
-    """Return the number of steps that the limits (of steps, epochs and tokens) allow, or 0 if no limit is
-    set.
+    """Return the number of training steps that the limits `max_steps`, `max_epochs` and `max_tokens` allow,
+    or 0 if none of these limits is set.
 
     With a limit of epochs or tokens, the result is an estimate, because the number of batches differs a
     little between epochs.
 
     Args:
-        epoch_steps, epoch_tokens: numbers of batches and of words in an epoch.
+        epoch_steps: number of batches in an epoch.
+        epoch_tokens: number of words in an epoch.
     """
     limits = [
         settings.max_steps,
@@ -290,8 +292,8 @@ def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> i
 
 
 def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
-    """Return digests of the data that a checkpoint depends on: the distinct words and the sentence borders of
-    the corpus, and the vocabulary of the softmax."""
+    """Return hashes of the data that a checkpoint depends on: the corpus (distinct words and sentence
+    borders) and the vocabulary of the softmax."""
     return {
         "corpus": _digest(corpus.types, corpus.train.offsets),
         "vocabulary": _digest(vocabulary),
@@ -299,11 +301,8 @@ def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
 
 
 def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkpoint: Path) -> None:
-    """Check that a checkpoint belongs to the corpus and the vocabulary with the digests `expected`.
-
-    Raises:
-        ValueError: the checkpoint belongs to another corpus or vocabulary.
-    """
+    """Raise a ValueError if a checkpoint does not belong to the corpus and vocabulary with the hashes
+    `expected`."""
     for name, digest in expected.items():
         if state[name] != digest:
             raise ValueError(
@@ -313,8 +312,8 @@ def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkp
 
 
 def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
-    """Warn if the number of threads or processes has changed since the checkpoint was saved, because sums are
-    then rounded differently."""
+    """Warn if the number of threads or processes (`ranks`) has changed since the checkpoint was saved,
+    because sums are then rounded differently."""
     for name, now, remedy in (
         ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
         ("ranks", ranks, "`torchrun --nproc-per-node`"),
