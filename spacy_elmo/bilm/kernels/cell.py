@@ -1,7 +1,5 @@
-"""Element-wise operations of an LSTM step, for cases in which `fused_lstm` has no kernel.
-
-Examples are int8, and installations without C kernels.
-"""
+"""Element-wise operations of one time step of an LSTM. They are used where `fused_lstm` has no kernel, for
+example in int8 and in installations without C kernels."""
 
 from __future__ import annotations
 
@@ -19,11 +17,14 @@ def forward(
     """Compute the new cell state c' = clip(σ(f) c + σ(i) tanh(j)) and the output σ(o) tanh(c').
     Differentiable.
 
+    In the shapes, n is the number of sequences in this time step, and C the size of the cell state.
+
     Args:
-        inputs, recurrent: (n, 4C), the products x W_x and h W_h, with the gates in the order i, j, f, o.
-        bias: (4C,) the bias, including the forget bias.
+        inputs, recurrent: (n, 4C) each, the product of the input and the input matrix, and the product of the
+            previous output and the recurrent matrix. The columns of the gates i, j, f, o follow one another.
+        bias: (4C,), including the forget bias.
         clip: limit of the cell state's magnitude; None: no limit.
-        c: (n, C) the cell state before the step.
+        c: (n, C), the cell state before the step.
 
     Returns:
         The output, (n, C), in the data type of `inputs`; and the new cell state, (n, C).
