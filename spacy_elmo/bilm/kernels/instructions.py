@@ -33,8 +33,8 @@ def has_instructions(precision: Precision, device: torch.device) -> bool | None:
 
 
 def warn_if_emulated(precision: Precision, device: torch.device) -> None:
-    """Warn if `device` is a CPU without instructions to multiply numbers of the data type `precision`, because
-    emulation is slow."""
+    """Warn if `device` is a CPU without instructions to multiply numbers of the data type `precision`,
+    because emulation is slow."""
     if device.type == "cpu" and has_instructions(precision, device) is False:
         warnings.warn(
             f'precision = "{precision}" may be much slower than "float32" here, because this processor has no'

@@ -28,8 +28,8 @@ def matmul_dtype(x: Tensor) -> torch.dtype:
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute x W + b. Differentiable.
 
-    In float32 on a CPU with kernels, the order of the additions does not depend on the number of rows, columns or
-    threads. So each number of the result depends only on one row of x, one column of W and one number of b.
+    In float32 on a CPU with kernels, the order of the additions does not depend on the number of rows, columns
+    or threads. So each number of the result depends only on one row of x, one column of W and one number of b.
 
     Args:
         x: (rows, inputs).

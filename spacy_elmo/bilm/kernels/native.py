@@ -67,7 +67,7 @@ def processors() -> list[str]:
 
 
 def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return a dict with the C function `name` for each supported data type. Without kernels the dict is empty.
+    """Return a dict with the C function `name` for each supported data type. Without kernels it is empty.
 
     In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of
     the structure as positional arguments.
@@ -118,8 +118,8 @@ def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
 
 
 def float32_function(name: str, *tensors: Tensor | None) -> Any:
-    """Return the C function `name` for float32. Return None if there are no C functions, or if one of `tensors`
-    is not float32 on the CPU."""
+    """Return the C function `name` for float32. Return None if there are no C functions, or if one of
+    `tensors` is not float32 on the CPU."""
     return functions(name)[torch.float32] if has_kernels(torch.float32, *tensors) else None
 
 
@@ -144,8 +144,8 @@ def library() -> ctypes.CDLL | None:
 
 
 def _use_torch_threads(library: ctypes.CDLL) -> None:
-    """Let the C functions run in torch's own threads, if torch's OpenMP library contains the OpenMP functions of
-    GCC."""
+    """Let the C functions run in torch's own threads, if torch's OpenMP library contains the OpenMP functions
+    of GCC."""
     if sys.platform == "win32":
         return  # Windows cannot look up a function in all libraries of the process.
     process = ctypes.CDLL(None)

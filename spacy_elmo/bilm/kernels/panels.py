@@ -1,7 +1,7 @@
 """Weight matrices cut into panels: strips of 16 columns. Each panel is stored row after row, so that a kernel
 reads contiguous memory.
 
-In bfloat16 two rows are interleaved, because an instruction multiplies pairs of numbers and adds the products.
+In bfloat16 two rows are interleaved, because instructions multiply pairs of numbers and add both products.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
 def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Allocate a matrix, which will be the left factor of a product, with a gap in memory after each row.
 
-    The product reads up to twelve rows at once. Without gaps, the distance of the rows is often a power of two,
-    and such rows compete for few lines of the processor's cache.
+    The product reads up to twelve rows at once. Without gaps, the distance of the rows is often a power of
+    two, and such rows compete for few lines of the processor's cache.
     """
     rows, columns = shape
     return torch.empty((rows, columns + 32), dtype=dtype)[:, :columns]
