@@ -131,5 +131,5 @@ def _shape(filters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _padded_columns(weight: Tensor) -> Tensor:
-    """Pad the middle dimension of a tensor with zeros to the next multiple of 16, which the kernel requires."""
+    """Pad the middle dimension of a tensor with zeros to a multiple of 16, which the kernel requires."""
     return torch.nn.functional.pad(weight, (0, 0, 0, padded(weight.shape[1]) - weight.shape[1]))

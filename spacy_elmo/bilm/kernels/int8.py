@@ -1,5 +1,5 @@
-"""Quantization for matrix products in 8-bit integers. Each row of the left matrix and each column of the right
-matrix has its own scale."""
+"""Quantization for matrix products in 8-bit integers. Each row of the left matrix and each column of the
+right matrix has its own scale."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from .panels import Panels, rows_apart
 from .weight_gradient import weight_gradient
 
 _POWER = 1024
-"""Number of float32 numbers in 4 KB. If the distance of rows in memory is a multiple of 4 KB, the rows compete
-for so few lines of the processor's cache that copying the matrix first is faster."""
+"""Number of float32 numbers in 4 KB. If the distance of rows in memory is a multiple of 4 KB, the rows
+compete for so few lines of the processor's cache that copying the matrix first is faster."""
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:
@@ -28,8 +28,9 @@ def matmul_dtype(x: Tensor) -> torch.dtype:
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute x W + b. Differentiable.
 
-    In float32 on a CPU with kernels, the order of the additions does not depend on the number of rows, columns
-    or threads. So each number of the result depends only on one row of x, one column of W and one number of b.
+    In float32 on a CPU with kernels, the order of the additions does not depend on the number of rows,
+    columns or threads. So each number of the result depends only on one row of x, one column of W and one
+    number of b.
 
     Args:
         x: (rows, inputs).

@@ -111,8 +111,8 @@ def _bits(field: Tensor | float | None) -> int:
 
 
 def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
-    """Return True if there are kernels that multiply in `compute_dtype`, and if all tensors are float32 on the
-    CPU, which kernels require."""
+    """Return True if there are kernels that multiply in `compute_dtype`, and if all tensors are float32 on
+    the CPU, which kernels require."""
     usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
     return usual and compute_dtype in functions("fused_forward")
 

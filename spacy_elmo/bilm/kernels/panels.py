@@ -63,5 +63,5 @@ def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
 
 def padded(size: int, to: int = _PANEL) -> int:
-    """Return `size`, rounded up to a multiple of `to`. The default is 16, the number of columns of a panel."""
+    """Return `size`, rounded up to a multiple of `to`. The default is 16, the width of a panel."""
     return -(-size // to) * to

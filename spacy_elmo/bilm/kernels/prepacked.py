@@ -83,8 +83,8 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 
 def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
-    """Convert a matrix (inputs, outputs) for inference. Later changes of `weight` possibly have no effect on the
-    result.
+    """Convert a matrix (inputs, outputs) for inference. Later changes of `weight` possibly have no effect on
+    the result.
 
     Raises:
         ValueError: the precision is unknown, or the device of `weight` does not support this precision.

@@ -12,8 +12,8 @@ from .native import float32_function, functions
 
 
 def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute e^(logit + bias - largest) for each logit, where `largest` is the maximum of logit + bias in the
-    same row.
+    """Compute e^(logit + bias - largest) for each logit, where `largest` is the maximum of logit + bias in
+    the same row.
 
     Args:
         logits: (rows, classes), contiguous, of any float type. Logits can be -infinity. The tensor is
@@ -38,8 +38,8 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
 
 def row_products(left: Tensor, right: Tensor) -> Tensor:
-    """Compute the dot product of each row of `left`, (rows, width), and the same row of `right`, (rows, width).
-    The result has the shape (rows,). Differentiable."""
+    """Compute the dot product of each row of `left`, (rows, width), and the same row of `right`, (rows,
+    width). The result has the shape (rows,). Differentiable."""
     if float32_function("row_products", left, right):
         return _Products.apply(left, right)
     return (left * right).sum(1)

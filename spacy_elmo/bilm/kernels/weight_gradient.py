@@ -1,4 +1,4 @@
-"""The gradient of a weight matrix: the transposed inputs of a layer, multiplied by the gradient of the outputs."""
+"""The gradient of a weight matrix: the transposed inputs of a layer, times the gradient of the outputs."""
 
 from __future__ import annotations
 
