@@ -6,9 +6,7 @@ x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while
 in the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence
 do not depend on other sequences in the batch. In bfloat16 the C function requires AVX512-BF16.
 
-In shapes, P is the size of the input x and the output h, C is the size of the cell state c, and B is the
-number of sequences in the batch. M is the sum of the lengths of these sequences, which are packed as in
-torch's `PackedSequence`. P' and C' are P and C, rounded up to a multiple of 16.
+The sequences of a batch are packed as in torch's `PackedSequence`.
 """
 
 from __future__ import annotations
@@ -31,9 +29,11 @@ Then each time step reads only half of the weights, W_h. The bits of the results
 
 
 class Forward(NamedTuple):
-    """Results of a forward pass. The module docstring defines the letters of the shapes.
+    """Results of a forward pass over B packed sequences.
 
-    The fields `xh`, `hiddens` and `gates` have the data type of the matrix products, the others are float32.
+    M is the sum of the lengths of the sequences. P and C are the sizes of the output h and the cell state c;
+    P' and C' are these sizes, rounded up to a multiple of 16. `xh`, `hiddens` and `gates` have the data type
+    of the matrix products, the other fields are float32.
     """
 
     xh: Tensor
@@ -53,7 +53,11 @@ class Forward(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Results of a backward pass. The module docstring defines the letters of the shapes."""
+    """Results of a backward pass over packed sequences.
+
+    M is the sum of the lengths of the sequences. P' and C' are the sizes of the output h and the cell state
+    c, rounded up to a multiple of 16.
+    """
 
     dgates: Tensor
     """The gradient of the gates before their activations, (M, 4C'), in the data type of the products."""
@@ -93,7 +97,7 @@ def pack_forward(
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack the float32 matrices of one direction for `backward`. The arguments are those of `pack_forward`."""
+    """Pack the float32 matrices of one direction for `backward`. For the arguments, see `pack_forward`."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
@@ -113,13 +117,13 @@ def forward(
     *,
     keep: bool,
 ) -> Forward:
-    """Run one direction of an LSTM layer over the B sequences of a batch, packed as in torch's `PackedSequence`.
+    """Run one direction of an LSTM layer over B sequences, packed as in torch's `PackedSequence`.
 
     Args:
         weights: the result of `pack_forward`.
         bias: (4C,), including the forget bias, where C is the size of the cell state.
         clips: limits of the magnitudes of c and h.
-        x: the inputs of all time steps, (sum of the lengths of the sequences, P).
+        x: the inputs of all time steps, (sum of the lengths of the sequences, size P of the output).
         h, c: the output and the cell state before the first time step, (B, P) and (B, C). The longest
             sequence comes first. The tensors are not changed.
         batch_sizes: number of sequences that have a first, second, ... time step.
@@ -204,15 +208,17 @@ def backward(
     *,
     inputs: bool,
 ) -> Gradients:
-    """Compute the gradients of `forward`, from the last time step to the first. The module docstring defines the
-    letters of the shapes.
+    """Compute the gradients of `forward` over B packed sequences, from the last time step to the first.
+
+    P and C are the sizes of the output and the cell state; P' and C' are P and C, rounded up to a multiple
+    of 16.
 
     Args:
         weights: the result of `pack_backward`.
         clips, batch_sizes: the arguments of `forward`.
         kept: the result of `forward` with `keep=True`.
         first_cells: the cell state before the first time step, (B, C).
-        dgiven: the gradient of the outputs of all time steps, (M, P).
+        dgiven: the gradient of the outputs of all time steps, (sum of the lengths of the sequences, P).
         dhidden, dstate: the gradients of the output and of the cell state after the last time step, (B, P')
             and (B, C'). Both tensors are overwritten with the gradients before the first time step.
         inputs: whether to compute the gradient of the inputs.
@@ -240,7 +246,7 @@ def _by_gate(weight: Tensor) -> Tensor:
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Return the first `columns` columns of a matrix as a contiguous tensor, without the padding after them."""
+    """Return the first `columns` columns of a matrix, without the padding, as a contiguous tensor."""
     return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
 
 

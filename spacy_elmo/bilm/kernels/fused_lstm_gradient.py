@@ -33,9 +33,9 @@ class FusedLSTM(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run one direction over packed sequences. For x, h, c and `batch_sizes`, see `plain_lstm.Direction.run`.
-        `compute_dtype` is the data type of the matrix products, and the other arguments are the fields of
-        `plain_lstm.Direction`."""
+        """Run one direction over packed sequences. For x, h, c and `batch_sizes`, see
+        `plain_lstm.Direction.run`. `compute_dtype` is the data type of the matrix products, and the other
+        arguments are the fields of `plain_lstm.Direction`."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:
@@ -109,8 +109,8 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
-    """Yield blocks of successive time steps, the last block first. If the forward pass kept the gates, all time
-    steps are one block. If not, the forward pass of each block is computed again.
+    """Yield blocks of successive time steps, the last block first. If the forward pass kept the gates, all
+    time steps are one block. If not, the forward pass of each block is computed again.
 
     Yields:
         For each block: the batch sizes of its time steps, the slice of its packed rows, the cell state before

@@ -42,7 +42,7 @@ class Clips(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """Weights and biases of one direction of an LSTM layer. P is the size of the input and of the output, and C
+    """Weights and biases of one direction of an LSTM layer. P is the size of the input and of the output, C
     is the size of the cell state."""
 
     input: MatmulWeight
