@@ -16,8 +16,8 @@ character."""
 
 
 class Alphabet:
-    """Mapping from characters (Unicode code points) to character ids, which are rows of the matrix of character
-    vectors. All characters outside the alphabet have the same id.
+    """Mapping from characters (Unicode code points) to character ids, which are row indices of the matrix of
+    character vectors. All characters outside the alphabet have the same id.
 
     Args:
         characters: the characters in the order of their ids. The first character has the id `N_MARKS`,

@@ -12,8 +12,8 @@ SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = range(256, 261)
 N_CHARACTERS = 261
 
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
-"""Special words of bilm-tf's vocabulary files: the start and the end of a sentence, each encoded as one special
-character, and the word that replaces all words outside the vocabulary."""
+"""Special words of bilm-tf's vocabulary files: the start and the end of a sentence, each encoded as one
+special character, and the word that replaces all words outside the vocabulary."""
 
 
 def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:

@@ -48,8 +48,8 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """A character CNN. It looks up character vectors, and applies convolutions, the maximum over the positions
-    in a word, an activation, and highway layers.
+    """A character CNN: character vectors, convolutions, the maximum over the positions in a word, an
+    activation, and highway layers.
 
     Args:
         config: the hyperparameters.
@@ -85,8 +85,8 @@ class CharacterCNN(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Compute the features of each word from its character ids: (words, max_characters) integers -> (words,
-        n_filters)."""
+        """Compute the features of each word from its character ids: (words, max_characters) integers ->
+        (words, n_filters)."""
         if not len(ids):
             return self.characters.new_zeros((0, self.config.n_filters))
         x = self._convolve(ids)

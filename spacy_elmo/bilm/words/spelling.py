@@ -21,8 +21,8 @@ class Spelling:
     """Rule that changes words to the spelling of a biLM's training text. Without arguments, the rule changes
     no word.
 
-    Two texts that differ only in their Unicode normal form look the same, but a biLM computes different vectors
-    for them, because their bytes differ.
+    Two texts that differ only in their Unicode normal form look the same, but a biLM computes different
+    vectors for them, because their bytes differ.
 
     Args:
         form: Unicode normal form, such as "NFC"; empty: no conversion.
@@ -33,7 +33,7 @@ class Spelling:
         ValueError: the Unicode normal form is unknown.
         ValueError: a pair does not start with one character, or two pairs start with the same character.
         ValueError: a pair contains white space, or is not in the normal form.
-        ValueError: a replacement contains a character that another pair replaces.
+        ValueError: a replacement contains a character that one of the pairs replaces.
     """
 
     form: UnicodeForm = ""
