@@ -17,17 +17,14 @@ def forward(
     """Compute the new cell state c' = clip(σ(f) c + σ(i) tanh(j)) and the output σ(o) tanh(c').
     Differentiable.
 
-    In the shapes, n is the number of sequences in this time step, and C the size of the cell state.
-
     Args:
-        inputs, recurrent: (n, 4C) each, the product of the input and the input matrix, and the product of the
-            previous output and the recurrent matrix. The columns of the gates i, j, f, o follow one another.
+        inputs, recurrent: the products x W_x and h W_h, (sequences, 4C) each, with the gates i, j, f, o.
         bias: (4C,), including the forget bias.
         clip: limit of the cell state's magnitude; None: no limit.
-        c: (n, C), the cell state before the step.
+        c: the cell state before the time step, (sequences, C), where C is its size.
 
     Returns:
-        The output, (n, C), in the data type of `inputs`; and the new cell state, (n, C).
+        The output, (sequences, C), in the data type of `inputs`; and the new cell state, (sequences, C).
     """
     function = float32_function("step", inputs, recurrent, bias, c)
     if function and not torch.is_grad_enabled():

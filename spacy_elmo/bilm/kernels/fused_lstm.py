@@ -29,11 +29,10 @@ Then each time step reads only half of the weights, W_h. The bits of the results
 
 
 class Forward(NamedTuple):
-    """Results of a forward pass over B packed sequences.
+    """Results of a forward pass over packed sequences with M time steps in total.
 
-    M is the sum of the lengths of the sequences. P and C are the sizes of the output h and the cell state c;
-    P' and C' are these sizes, rounded up to a multiple of 16. `xh`, `hiddens` and `gates` have the data type
-    of the matrix products, the other fields are float32.
+    P and C are the sizes of the output h and the cell state c; P' and C' are P and C, rounded up to a
+    multiple of 16. `xh`, `hiddens` and `gates` have the data type of the products, the others are float32.
     """
 
     xh: Tensor
@@ -41,32 +40,28 @@ class Forward(NamedTuple):
     hiddens: Tensor
     """The values σ(o) tanh(c), (M, C')."""
     gates: Tensor | None
-    """The gates after their activations, (M, 4C'). None if they are not needed for a backward pass."""
+    """The gates after their activations, (M, 4C'). None if there is no backward pass."""
     cells: Tensor | None
-    """The cell state c after each time step, (M, C'). None if it is not needed for a backward pass."""
+    """The cell state c after each time step, (M, C'). None if there is no backward pass."""
     outputs: Tensor
     """The output h after each time step, (M, P')."""
     h: Tensor
-    """The output h after the last time step of each sequence, (B, P)."""
+    """The output h after the last time step of each sequence, (sequences, P)."""
     c: Tensor
-    """The cell state c after the last time step of each sequence, (B, C)."""
+    """The cell state c after the last time step of each sequence, (sequences, C)."""
 
 
 class Gradients(NamedTuple):
-    """Results of a backward pass over packed sequences.
-
-    M is the sum of the lengths of the sequences. P' and C' are the sizes of the output h and the cell state
-    c, rounded up to a multiple of 16.
-    """
+    """Results of a backward pass. All gradients are padded in the same way as the results in `Forward`."""
 
     dgates: Tensor
-    """The gradient of the gates before their activations, (M, 4C'), in the data type of the products."""
+    """Gradient of the gates before their activations, in the shape and data type of `Forward.gates`."""
     doutputs: Tensor
-    """The gradient of the output h before h is clipped, (M, P'), in the data type of the products."""
+    """Gradient of the outputs before clipping, in the shape of `Forward.outputs` and the type of `dgates`."""
     dx: Tensor | None
-    """The gradient of the input x, (M, P') float32. None if it was not requested."""
+    """Gradient of the input, in the shape of `Forward.outputs`, float32. None if it was not requested."""
     dbias: Tensor
-    """The gradient of the bias, (4C',) float32."""
+    """Gradient of the bias, float32, with one number for each column of `dgates`."""
 
 
 class FusedWeights(NamedTuple):
@@ -81,13 +76,8 @@ class FusedWeights(NamedTuple):
 def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack the float32 matrices of one direction of an LSTM layer for `forward` (see `panels`).
-
-    Args:
-        input, recurrent: (P, 4C) each, where P is the size of the output, and C the size of the cell state.
-        projection: (C, P); None: no projection.
-        compute_dtype: data type of the matrix products.
-    """
+    """Pack the float32 matrices of one direction (see `plain_lstm.Direction`) for the function `forward`.
+    `compute_dtype` is the data type of the matrix products."""
     gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
     return FusedWeights(
         gates, None if projection is None else pack([projection[:, None]], compute_dtype)
@@ -97,7 +87,8 @@ def pack_forward(
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack the float32 matrices of one direction for `backward`. For the arguments, see `pack_forward`."""
+    """Pack the float32 matrices of one direction (see `plain_lstm.Direction`) for the function `backward`.
+    `compute_dtype` is the data type of the matrix products."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
@@ -121,11 +112,11 @@ def forward(
 
     Args:
         weights: the result of `pack_forward`.
-        bias: (4C,), including the forget bias, where C is the size of the cell state.
+        bias: (4C,), including the forget bias.
         clips: limits of the magnitudes of c and h.
-        x: the inputs of all time steps, (sum of the lengths of the sequences, size P of the output).
-        h, c: the output and the cell state before the first time step, (B, P) and (B, C). The longest
-            sequence comes first. The tensors are not changed.
+        x: the inputs of all time steps of all sequences, (time steps, P).
+        h, c: the output (B, P) and the cell state (B, C) before the first time step, where P and C are their
+            sizes. The longest sequence comes first. The tensors are not changed.
         batch_sizes: number of sequences that have a first, second, ... time step.
         keep: whether to store the gates and the cell states for `backward`.
     """
@@ -208,19 +199,17 @@ def backward(
     *,
     inputs: bool,
 ) -> Gradients:
-    """Compute the gradients of `forward` over B packed sequences, from the last time step to the first.
-
-    P and C are the sizes of the output and the cell state; P' and C' are P and C, rounded up to a multiple
-    of 16.
+    """Compute the gradients of `forward`, from the last time step to the first.
 
     Args:
         weights: the result of `pack_backward`.
         clips, batch_sizes: the arguments of `forward`.
         kept: the result of `forward` with `keep=True`.
-        first_cells: the cell state before the first time step, (B, C).
-        dgiven: the gradient of the outputs of all time steps, (sum of the lengths of the sequences, P).
-        dhidden, dstate: the gradients of the output and of the cell state after the last time step, (B, P')
-            and (B, C'). Both tensors are overwritten with the gradients before the first time step.
+        first_cells: the argument `c` of `forward`.
+        dgiven: the gradient of the outputs, in the shape of the argument `x` of `forward`.
+        dhidden, dstate: the gradients of the output and the cell state after the last time step, in the shape
+            of `h` and `c`, with columns padded to a multiple of 16. Both tensors are overwritten with the
+            gradients before the first time step.
         inputs: whether to compute the gradient of the inputs.
     """
     assert kept.gates is not None and kept.cells is not None

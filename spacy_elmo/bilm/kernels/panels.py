@@ -53,11 +53,8 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
 
 
 def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Allocate a matrix, which will be the left factor of a product, with a gap in memory after each row.
-
-    The product reads up to twelve rows at once. Without gaps, the distance of the rows is often a power of
-    two, and such rows compete for few lines of the processor's cache.
-    """
+    """Allocate a matrix with a gap in memory after each row, because a product reads several rows at once.
+    Rows at a distance of a power of two would compete for few lines of the processor's cache."""
     rows, columns = shape
     return torch.empty((rows, columns + 32), dtype=dtype)[:, :columns]
 

@@ -62,14 +62,14 @@ class Direction(NamedTuple):
         Differentiable if the matrices are instances of `PlainWeight`.
 
         Args:
-            x: the inputs of all time steps, (M, P), where M is the sum of the lengths of the sequences.
-            h, c: the output and the cell state before the first time step, (B, P) and (B, C). The longest
-                sequence comes first. The tensors are not changed.
+            x: the inputs, (M, P), where M is the sum of the lengths of the sequences.
+            h, c: the output (B, P) and the cell state (B, C) before the first time step, where P and C are
+                their sizes. The longest sequence comes first. The tensors are not changed.
             batch_sizes: number of sequences that have a first, second, ... time step.
 
         Returns:
-            The outputs of all time steps, (M, P); and the output and the cell state after the last time step
-            of each sequence, (B, P) and (B, C). No gradient flows back through the last two.
+            The outputs, (M, P); and the output and the cell state after the last time step of each sequence,
+            (B, P) and (B, C). No gradient flows back through the last two.
         """
         if torch.is_grad_enabled() and len(x) <= MAX_KEPT_ROWS:
             y, h, c = _advance(self, x, h, c, batch_sizes)
@@ -90,7 +90,7 @@ class Direction(NamedTuple):
 
 
 def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
-    """Divide packed sequences into blocks of successive time steps, with about 512 rows each. Yield, for each
+    """Divide packed sequences into blocks of time steps, with about 512 packed rows each. Yield, for each
     block, a slice of the time steps and a slice of the packed rows."""
     step = row = size = 0
     for end, n in enumerate(batch_sizes, 1):

@@ -35,8 +35,8 @@ class PlainWeight:
 
 
 class PackedWeight:
-    """A float32 weight matrix that is packed once for the C functions (see `panels`). The function `matmul`
-    would pack the matrix for every product, with the same results."""
+    """A float32 weight matrix that is packed only once for the C functions. The results are those of
+    `matmul`, which packs the matrix for every product."""
 
     dtype = torch.float32
 

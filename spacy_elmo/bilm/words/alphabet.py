@@ -20,8 +20,8 @@ class Alphabet:
     character vectors. All characters outside the alphabet have the same id.
 
     Args:
-        characters: the characters in the order of their ids. The first character has the id `N_MARKS`,
-            because the smaller ids are for marks, such as the start of a word.
+        characters: the characters in the order of their ids. The first character has the id `N_MARKS`. The
+            smaller ids are for marks, such as the start of a word.
     """
 
     def __init__(self, characters: str) -> None:

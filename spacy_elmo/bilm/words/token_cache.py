@@ -55,8 +55,8 @@ class TokenCache(nn.Module):
 
     @torch.no_grad()
     def forward(self, ids: Tensor) -> Tensor:
-        """Return the vectors of words, (words, projection), from the cache or the encoder. The argument is the
-        result of the method `ids`."""
+        """Return word vectors, (words, projection), for the result of the method `ids`. The vectors come from
+        the cache or from the encoder."""
         if not len(ids):
             return self.encoder(ids)
         keys, call = _keys(ids), next(self._calls)
@@ -81,12 +81,12 @@ class TokenCache(nn.Module):
 
 
 class _Store:
-    """A matrix of word vectors, and a dict from the key of each word to its row in the matrix. Vectors are
-    added, but never changed or removed.
+    """A matrix of word vectors, with a dict from the key of each word to a row. Vectors are never changed or
+    removed.
 
     Args:
         capacity: number of rows of the matrix.
-        like: a matrix with the number of columns and the data type of the new matrix.
+        like: tensor with the same number of columns and the same data type.
     """
 
     def __init__(self, capacity: int, like: Tensor) -> None:
@@ -107,13 +107,8 @@ class _Store:
         return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
     def add(self, keys: Sequence[bytes], vectors: Tensor, call: int) -> None:
-        """Add the vectors of new keys until the matrix is full. Equal keys share a row.
-
-        Args:
-            keys: one key for each vector.
-            vectors: (keys, projection).
-            call: the call of `TokenCache.forward` that uses the vectors, counted from 1.
-        """
+        """Add the vectors of new keys until the matrix is full. `vectors` has one row for each key. `call` is
+        the value for `last_used`."""
         new = {key: index for index, key in enumerate(keys) if key not in self._rows}
         rows = list(itertools.islice(self._free, len(new)))
         self._filled += len(rows)

@@ -150,8 +150,7 @@ class LexiconEncoder(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The characters that have a vector, in the order of their ids. Marks, such as the start of a word,
-        are not in the alphabet."""
+        """The characters that have a vector, in the order of their ids, without the marks."""
         return self._alphabet.characters
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
@@ -195,8 +194,8 @@ class LexiconEncoder(nn.Module):
 
 
 def _rows(names: Sequence[str], count: int, required: Sequence[str]) -> dict[str, int]:
-    """Return a dict from each word to its row in the embedding matrix. Raise an error if one of the words in
-    `required` is missing, or if the number of words is not `count`."""
+    """Return a dict from each word to its row in the embedding matrix. Raise an error if a required word is
+    missing, or if the number of words is not `count`."""
     rows = {name: row for row, name in enumerate(names)}
     if missing := [name for name in required if name not in rows]:
         raise ValueError(f"The vocabulary of a biLM with word input has no {', '.join(missing)}")
