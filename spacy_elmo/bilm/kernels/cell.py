@@ -18,7 +18,8 @@ def forward(
     Differentiable.
 
     Args:
-        inputs, recurrent: the products x W_x and h W_h, (sequences, 4C) each, with the gates i, j, f, o.
+        inputs, recurrent: the input and the previous output, each multiplied by its weight matrix,
+            (sequences, 4C). The columns of the gates are in the order i, j, f, o.
         bias: (4C,), including the forget bias.
         clip: limit of the cell state's magnitude; None: no limit.
         c: the cell state before the time step, (sequences, C), where C is its size.

@@ -5,8 +5,6 @@ The module `plain_lstm` contains the formulas and the equivalent in torch operat
 x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are
 in the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence
 do not depend on other sequences in the batch. In bfloat16 the C function requires AVX512-BF16.
-
-The sequences of a batch are packed as in torch's `PackedSequence`.
 """
 
 from __future__ import annotations
@@ -108,15 +106,16 @@ def forward(
     *,
     keep: bool,
 ) -> Forward:
-    """Run one direction of an LSTM layer over B sequences, packed as in torch's `PackedSequence`.
+    """Run one direction of an LSTM layer, with output size P and cell state size C, over B sequences, packed
+    as in torch's `PackedSequence`.
 
     Args:
         weights: the result of `pack_forward`.
         bias: (4C,), including the forget bias.
         clips: limits of the magnitudes of c and h.
         x: the inputs of all time steps of all sequences, (time steps, P).
-        h, c: the output (B, P) and the cell state (B, C) before the first time step, where P and C are their
-            sizes. The longest sequence comes first. The tensors are not changed.
+        h, c: the output (B, P) and the cell state (B, C) before the first time step. The longest sequence
+            comes first. The tensors are not changed.
         batch_sizes: number of sequences that have a first, second, ... time step.
         keep: whether to store the gates and the cell states for `backward`.
     """
@@ -148,7 +147,7 @@ def forward(
 
 
 class FusedDirection:
-    """One direction of an LSTM layer for prediction. The matrices are packed only once.
+    """One direction of an LSTM layer for prediction, with matrices that are packed only once.
 
     Args:
         input, recurrent, bias, projection, clips: see `plain_lstm.Direction`; the matrices are float32.

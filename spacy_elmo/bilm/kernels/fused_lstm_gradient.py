@@ -109,12 +109,12 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
-    """Yield blocks of successive time steps, the last block first. If the forward pass kept the gates, all
-    time steps are one block. If not, the forward pass of each block is computed again.
+    """Yield blocks of time steps, the last block first. If the forward pass kept the gates, all time steps
+    are one block. If not, the forward pass of each block is computed again.
 
     Yields:
-        For each block: the batch sizes of its time steps, the slice of its packed rows, the cell state before
-        the block, and the results of the forward pass.
+        For each block: the batch sizes, the slice of packed rows, the cell state before the block, and the
+        results of the forward pass.
     """
     x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
     if len(x) <= MAX_KEPT_ROWS:

@@ -124,8 +124,7 @@ def float32_function(name: str, *tensors: Tensor | None) -> Any:
 
 
 def path() -> Path:
-    """Return the path of the compiled library. The file is missing if the package was installed without a
-    compiler."""
+    """Return the path of the compiled library. The file exists if the library was built."""
     return Path(__file__).with_name("_native.so")
 
 

@@ -8,9 +8,8 @@ The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`
     h <- clip((σ(o) tanh(c)) W_p)                  without W_p: h <- σ(o) tanh(c), never clipped
 
 The sequences of a batch are packed as in torch's `PackedSequence`, so padding is never computed. The products
-x W_x of many time steps are computed as one product. The gradient of each matrix is also computed as one
-product. The remaining operations of a time step are two products and one pass over the gates (`cell`).
-Autograd computes the gradient of these operations.
+x W_x of many time steps are computed as one product, and so is the gradient of each matrix. The rest of a
+time step is two products and one pass over the gates (`cell`).
 """
 
 from __future__ import annotations
@@ -29,9 +28,8 @@ from .weight_gradient import weight_gradient
 
 _ROWS_PER_BLOCK = 512
 MAX_KEPT_ROWS = 8192
-"""Largest sum of sequence lengths in a batch for which all activations are kept for the backward pass. Larger
-batches are divided into blocks of time steps. Only h and c between the blocks are kept, and the backward pass
-computes the other activations again."""
+"""Largest sum of sequence lengths for which all activations are kept for the backward pass. Larger batches
+are divided into blocks of time steps, and the backward pass computes the activations in each block again."""
 
 
 class Clips(NamedTuple):
@@ -42,8 +40,7 @@ class Clips(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """Weights and biases of one direction of an LSTM layer. P is the size of the input and of the output, C
-    is the size of the cell state."""
+    """Weights and biases of one direction of an LSTM layer with output size P and cell state size C."""
 
     input: MatmulWeight
     """Input matrix W_x, (P, 4C), with the gates in the order i, j, f, o."""
@@ -58,13 +55,13 @@ class Direction(NamedTuple):
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run this direction over the B sequences of a batch, packed as in torch's `PackedSequence`.
-        Differentiable if the matrices are instances of `PlainWeight`.
+        """Run this direction, with output size P and cell state size C, over B sequences, packed as in
+        torch's `PackedSequence`. Differentiable if the matrices are instances of `PlainWeight`.
 
         Args:
             x: the inputs, (M, P), where M is the sum of the lengths of the sequences.
-            h, c: the output (B, P) and the cell state (B, C) before the first time step, where P and C are
-                their sizes. The longest sequence comes first. The tensors are not changed.
+            h, c: the output (B, P) and the cell state (B, C) before the first time step. The longest sequence
+                comes first. The tensors are not changed.
             batch_sizes: number of sequences that have a first, second, ... time step.
 
         Returns:
@@ -144,12 +141,8 @@ class _Start(torch.autograd.Function):
     """Autograd function that returns the tensor `start` unchanged. Its backward pass computes the gradient of
     the matrix `weight` as one product over all time steps, instead of one product per time step.
 
-    At each time step, the caller multiplies a tensor by the detached `weight`, and adds the product to a part
-    of the returned tensor. So the gradient of `start` is also the gradient of these products.
-
-    Args:
-        rows: the tensors that the caller multiplies by `weight`, one for each time step. The caller fills
-            this list before the backward pass.
+    At each time step, the caller multiplies a tensor by the detached `weight`, adds the product to a part of
+    the returned tensor, and appends the multiplied tensor to the list `rows`.
     """
 
     @staticmethod

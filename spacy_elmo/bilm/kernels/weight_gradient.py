@@ -18,8 +18,7 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
     Args:
         left: the inputs of a layer, (rows, inputs).
         right: the gradient of the outputs, (rows, outputs), in the data type of `left`.
-        into: contiguous float32 tensor to which the product is added, (inputs, outputs). If None, a new
-            tensor is returned.
+        into: contiguous float32 tensor (inputs, outputs) to which the product is added; None: a new tensor.
 
     Returns:
         (inputs, outputs) float32, or float64 for float64 matrices.

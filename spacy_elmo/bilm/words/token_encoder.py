@@ -32,13 +32,11 @@ class TokenEncoder(Protocol):
         reads bytes or no characters."""
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words and the characters that have a vector, in the order of the rows of the embedding
-        matrices.
+        """Set the words and the characters of the embedding matrices, in the order of the rows.
 
         Raises:
             ValueError: a special token, such as `<S>`, is missing.
-            ValueError: the number of words or characters does not fit the number of rows of the embedding
-                matrix.
+            ValueError: the number of words or characters does not fit the embedding matrix.
         """
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -102,8 +100,8 @@ class WordEncoder(nn.Module):
         nn.init.xavier_uniform_(self.words)
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words that have a vector, in the order of the rows of the embedding matrix. `<S>`, `</S>`
-        and `<UNK>` must be among the words. `alphabet` is ignored."""
+        """Set the words of the embedding matrix, in the order of its rows. `<S>`, `</S>` and `<UNK>` must be
+        among the words. `alphabet` is ignored."""
         self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, UNK))
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -150,12 +148,12 @@ class LexiconEncoder(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The characters that have a vector, in the order of their ids, without the marks."""
+        """The characters that have a vector, in the order of their ids."""
         return self._alphabet.characters
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words and the characters that have a vector, in the order of the rows of the embedding
-        matrices. `<bos>`, `<eos>` and `<oov>` must be among the words."""
+        """Set the words and the characters of the embedding matrices, in the order of the rows. `<bos>`,
+        `<eos>` and `<oov>` must be among the words."""
         marks = N_MARKS if self.cnn is not None else 0
         if marks + len(alphabet) != self.config.n_symbols:
             raise ValueError(
