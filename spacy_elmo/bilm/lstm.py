@@ -54,14 +54,13 @@ class LSTMLayer(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run both directions over B sequences, which are packed without padding (see `Packing`).
 
-        Under `torch.autocast` the matrix products have the data type of autocast; states, gates and sums do
-        not.
+        Under `torch.autocast`, only the matrix products have the data type of autocast.
 
         Args:
             x: (2, M, P) the inputs of each direction: M packed vectors of width P.
             batch_sizes: number of sequences at each time step; the sum is M.
-            h, c: (2, B, P) and (2, B, C), the state before the first time step, for C cells, of the longest
-                sequence first. The tensors are not changed.
+            h, c: (2, B, P) and (2, B, C), the state before the first time step, for C cells. The longest
+                sequence comes first. The tensors are not changed.
 
         Returns:
             The outputs, (2, M, P), and the state h and c after the last time step of each sequence. No
