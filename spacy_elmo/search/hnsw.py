@@ -31,7 +31,7 @@ class HnswNeighbors:
         return len(self._index)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
+        """Add n vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
         start = len(self)
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 

@@ -48,7 +48,7 @@ class Neighbors(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
+        """Add n vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """For a vector, (width,), return the indices and the cosines of the k nearest vectors, nearest

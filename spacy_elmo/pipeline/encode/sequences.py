@@ -116,8 +116,8 @@ def write_layers(
     Args:
         bilm: the network. The returned tensor has an autograd graph if gradients are enabled and some
             parameter requires a gradient.
-        array: zeros for the T tokens of the Docs, (L+1, T, W), or (T, W) if `average` is true. A word in
-            several sequences gets the mean of its vectors.
+        array: zeros, (layers, tokens of all Docs, width), or (tokens of all Docs, width) if `average` is true.
+            A word in several sequences gets the mean of its vectors.
         sequences: the spans of the Docs, and their words.
         max_words: number of words to process at once (a chunk). In training, pass the number of all words: no
             gradient flows from a chunk to the previous chunk, and chunks would save no memory, because the
@@ -147,11 +147,11 @@ def write_layers(
 def _chunks(
     bilm: BiLM, sequences: Sequences, max_words: int, first_state: FirstState
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """Compute the layers in chunks. A chunk has m words in each direction.
+    """Compute the layers in chunks of words. A chunk has m words in each direction.
 
     Yields:
         For each chunk: the word indices in each direction, (2, m); and a list that contains one tensor for
-        each layer, (2, m, P).
+        each layer, (2, m, width of one direction).
     """
     token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
@@ -165,7 +165,7 @@ def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
     """Write forward outputs to the first half of the vectors, and backward outputs to the second half.
 
     Args:
-        rows: indices of the vectors for each direction, (2, m).
+        rows: indices of the vectors of m words for each direction, (2, m).
     """
     half = target.shape[2] // 2
     for direction, own in enumerate(rows):

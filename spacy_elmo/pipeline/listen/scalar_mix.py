@@ -189,7 +189,9 @@ def _chosen_layer(model: Model, layers: int) -> int | None:
 
 
 def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool], Any]]:
-    """Return the mix (N, W) of layers (L, N, W), and the backward pass."""
+    """Return the weighted sum of layers, and the backward pass.
+
+    The layers are (layers, words, width), the sum is (words, width)."""
     ops, layers = model.ops, len(h)
     if (chosen := _chosen_layer(model, layers)) is not None:
 
