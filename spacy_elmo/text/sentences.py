@@ -40,8 +40,9 @@ def word_kinds(words: Sequence[str]) -> np.ndarray:
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Return an array that is True for each word that starts a sentence, (words,) bool. The first word of a text starts a
-    sentence.
+    """Return an array that is True for each word that starts a sentence, (words,) bool.
+
+    The first word of a text starts a sentence.
 
     Whitespace tokens count as words.
 
