@@ -1,5 +1,5 @@
-"""Class that returns the biLM layers of Docs. The layers come from the current training batch, from the Docs or
-from a cache, or the biLM computes them."""
+"""Class that returns the biLM layers of Docs. The layers come from the current training batch, from the Docs
+or from a cache, or the biLM computes them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .store.mapped_arrays import mapped_copy
 from .training_batch import NO_VERSION, TrainingBatch
 
 _Place: TypeAlias = Callable[[Sequence[Doc]], Sequence[Any]]
-"""Function that takes Docs and returns a list with the layers of each Doc. If the function has no layers for a
-Doc, the list contains None for this Doc."""
+"""Function that takes Docs and returns a list with the layers of each Doc. If the function has no layers for
+a Doc, the list contains None for this Doc."""
 
 _NO_ZEROS: tuple[Sequence[Doc], list[Floats3d]] = (), []
 
