@@ -55,8 +55,8 @@ class BiLMOptions(ConfigOnly):
     already gives most of the gain for a task, and because the layers of training Docs are then computed only
     once, in the first epoch."""
     trainable: Trainable = "all"
-    """Parameters that are trained if the biLM is not frozen: "all", "lstm" (without the token encoder) or "top" (the
-    last LSTM layer)."""
+    """Parameters that are trained if the biLM is not frozen: "all", "lstm" (all but the token encoder) or
+    "top" (only the last LSTM layer)."""
     unfreeze_at: int = 0
     """Index of the first optimizer step that trains the biLM. Earlier steps are as fast as with a frozen
     biLM. Every training run counts its steps from 0, even if the run starts from a saved pipeline."""
