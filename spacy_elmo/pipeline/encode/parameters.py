@@ -1,5 +1,5 @@
-"""Functions that select the parameters of a biLM to train and their learning rates, detect changed parameters,
-and find the data type to store parameters."""
+"""Functions for the parameters of a biLM. They select the parameters to train and their learning rates,
+detect changes of parameters, and choose the data type of saved parameters."""
 
 from __future__ import annotations
 
