@@ -1,5 +1,5 @@
-"""Function for the option `hooks`. It lets `doc.vector`, `span.similarity(...)` and similar attributes use ELMo
-vectors."""
+"""Function for the option `hooks`. It lets `doc.vector`, `span.similarity(...)` and similar attributes use
+ELMo vectors."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def set_hooks(doc: Doc) -> None:
     after `as_doc`, the results are the same as in a spaCy pipeline without vectors: an empty vector, and a
     similarity of 0 with spaCy's warning W008.
 
-    spaCy drops hooks in `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)`, because hooks are functions (warning
-    W109). spaCy keeps the layers of such Docs, so you can call this function again.
+    spaCy drops hooks in `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)`, because hooks are functions
+    (warning W109). spaCy keeps the layers of such Docs, so you can call this function again.
     """
     doc.user_hooks |= {"vector": _doc_vector, "vector_norm": _norm, **_COMMON}
     # Spans have no hook for the norm: spaCy computes it from `span.vector`, which uses the "vector" hook.

@@ -1,5 +1,5 @@
-"""Arrays in anonymous memory maps. When such an array is deleted, the operating system gets the memory back at
-once."""
+"""Arrays in anonymous memory maps. When such an array is deleted, the operating system gets the memory back
+at once."""
 
 from __future__ import annotations
 
