@@ -54,7 +54,7 @@ class LayerCache:
 
     @property
     def in_use(self) -> bool:
-        """True if training Docs have used the cache since the last change of the weights."""
+        """True if training Docs have used the cache since the cache last noticed a change of the weights."""
         return self._entries.in_use
 
     def get_or_compute(
