@@ -28,13 +28,13 @@ class ListenerState(ConfigOnly):
 
     Args:
         upstream_name: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
-        width: see the attribute.
+        width: width of the biLM's layers in the config; None if the config sets no width.
     """
 
     def __init__(self, upstream_name: str, width: int | None) -> None:
         self.upstream_name = upstream_name
         self.width = width
-        """The width of the biLM's layers in the config; None if the config sets no width."""
+        """The argument `width`."""
         self.docs_are_copies = False
         """True if the component with the listener passes copies of Docs to its model. The `EntityLinker`
         does so: it trains on copies of Docs, and predicts on excerpts of Docs."""

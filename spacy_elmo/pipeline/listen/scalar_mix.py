@@ -237,8 +237,8 @@ def _softmax(ops: Ops, scalars: Any) -> Floats1d:
 
 
 def _normalize(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3d]]:
-    """Normalize each vector (last axis of `x`) to mean 0 and variance 1. Return the result and the function for
-    the backward pass. The zero vectors of whitespace tokens stay zero."""
+    """Normalize each vector (last axis of `x`) to mean 0 and variance 1, and return the result and the
+    function for the backward pass. The zero vectors of whitespace tokens stay zero."""
     centered = x - x.mean(axis=-1, keepdims=True)
     inverse = 1 / ops.xp.sqrt((centered**2).mean(axis=-1, keepdims=True) + _EPSILON)
     normed = centered * inverse
