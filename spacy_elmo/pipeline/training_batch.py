@@ -1,5 +1,5 @@
-"""The batch of Docs of a training step. All listeners of an `elmo` component use the same layers of these Docs,
-and their gradients are added up here."""
+"""The batch of Docs in a training step. All listeners of an `elmo` component use the same layers of these
+Docs, and the batch adds up the gradients from the listeners."""
 
 from __future__ import annotations
 

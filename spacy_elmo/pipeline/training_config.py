@@ -47,8 +47,9 @@ def add_listening(
     Args:
         components: names of spaCy components, such as "ner". If this package comes with a config for a
             component, the component gets the settings of this config.
-        accurate: give each component its own embedding x of the tokens, and an encoder with the input
-            [x ; ELMo], which is slower. Otherwise, the vectors of the `elmo` component are the only input.
+        accurate: give each component its own embedding x of the tokens, and an encoder whose input is x
+            concatenated with the vectors of the `elmo` component. Otherwise, these vectors are the only
+            input.
         vectors: include the static word vectors of the pipeline in the embedding x.
 
     Raises:
