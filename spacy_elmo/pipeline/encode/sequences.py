@@ -26,27 +26,27 @@ argument `state` of `BiLM.forward_chunks`); None means zeros."""
 
 @dataclass
 class Sequences:
-    """The spans of some Docs, without whitespace tokens. The biLM processes each span as a separate sequence.
-    Letters in shapes: S is the number of spans, N is the number of words in all spans."""
+    """The spans of some Docs, without whitespace tokens. The biLM processes each span as a separate sequence."""
 
     words: list[str]
     """The distinct words of the Docs."""
     lengths: np.ndarray
-    """Number of words of each span, at least 1, (S,)."""
+    """Number of words of each span, at least 1, (spans,)."""
     rows: np.ndarray
-    """For each word of the first span, the second span and so on: the index in `words`, (N,)."""
+    """For each occurrence of a word in the spans, span after span: index of the word in the attribute
+    `words`, (occurrences,)."""
     tokens: np.ndarray
-    """For each of these words: the index of its token in the concatenated Docs, (N,). If spans overlap, the
-    index of a token in several spans occurs several times."""
+    """For each occurrence of a word in the spans, span after span: index of the token in the concatenated
+    Docs, (occurrences,). If spans overlap, the index of a token in several spans occurs several times."""
     n_tokens: int
     """Number of tokens of the Docs, including whitespace tokens."""
 
     @classmethod
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
-        """Create `Sequences` from Docs and from the spans that a span getter returns (see `spans_of`).
+        """Create `Sequences` from Docs and from the spans that a span getter returns.
 
         Raises:
-            ValueError: see `spans_of`.
+            ValueError: `get_spans` returns wrong spans (see `spans_of`).
         """
         words, rows = distinct_words(docs)
         starts, ends = _borders(docs, get_spans)
@@ -121,15 +121,6 @@ def write_layers(
     Args:
         bilm: the network. The returned tensor has an autograd graph if gradients are enabled and some
             parameter requires a gradient.
-<<<<<<< HEAD
-        array: zeros, (layers, tokens of all Docs, width), or (tokens of all Docs, width) if `average` is true.
-            A word in several sequences gets the mean of its vectors.
-        sequences: the spans of the Docs, and their words.
-        max_words: number of words to process at once (a chunk). In training, pass the number of all words: no
-            gradient flows from a chunk to the previous chunk, and chunks would save no memory, because the
-            autograd graph stores all words.
-        first_state: function from the number of sequences to their start state.
-=======
         array: zeros for all tokens of the Docs, (layers, tokens, width), or (tokens, width) if `average` is
             true.
         sequences: the spans of the Docs, and the words in these spans.
@@ -137,7 +128,6 @@ def write_layers(
             because no gradient flows from a chunk to the previous chunk.
         first_state: function that returns the initial LSTM state for a number of sequences (see
             `FirstState`).
->>>>>>> words6
         average: write the average of the layers instead of the layers.
     """
     target = torch.from_dlpack(array)
@@ -162,20 +152,12 @@ def write_layers(
 def _chunks(
     bilm: BiLM, sequences: Sequences, max_words: int, first_state: FirstState
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-<<<<<<< HEAD
-    """Compute the layers in chunks of words. A chunk has m words in each direction.
-
-    Yields:
-        For each chunk: the word indices in each direction, (2, m); and a list that contains one tensor for
-        each layer, (2, m, width of one direction).
-=======
     """Compute the layers in chunks of at most about `max_words` words in each direction.
 
     Yields:
         For each chunk: for the forward and the backward direction, the indices in `sequences.rows` of the
         words, (2, words); and a list that contains one tensor for each layer, (2, words, width of one
         direction).
->>>>>>> words6
     """
     token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
@@ -189,13 +171,9 @@ def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
     """Write forward outputs to the first half of some vectors, and backward outputs to the second half.
 
     Args:
-<<<<<<< HEAD
-        rows: indices of the vectors of m words for each direction, (2, m).
-=======
         target: the vectors of each layer, (layers, vectors, width).
         layers: for each layer, the outputs of both directions, (2, words, width of one direction).
         rows: for each direction, the index in `target` of the vector of each word, (2, words).
->>>>>>> words6
     """
     half = target.shape[2] // 2
     for direction, own in enumerate(rows):
