@@ -22,14 +22,15 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Type of a function that computes the vectors of shards. The function yields pairs (shard, content of the
-shard file) in any order."""
+"""Type of a function that computes the vectors of shards (groups of consecutive texts). In any order, the
+function yields pairs: a shard, and the content of the file with the vectors of this shard."""
 
 _DEFAULTS = EmbedOptions()
 
 
 class _FileFormat(NamedTuple):
-    """A file format that stores all vectors in one file: functions to write vectors and to read settings."""
+    """Two functions for a format that stores all vectors of a corpus in one file: `write` writes the vectors,
+    and `read_settings` reads the settings with which the vectors in a file were computed."""
 
     write: Callable[[Vectors, Path], None]
     read_settings: Callable[[Path], Mapping[str, Any]]
@@ -38,10 +39,10 @@ class _FileFormat(NamedTuple):
 def embed_here(
     nlp: Language, options: EmbedOptions, shards: Iterable[Shard]
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Compute the vectors of shards in this process, one shard after the other.
+    """Compute the vectors of shards (groups of consecutive texts) in this process, one shard after the other.
 
     Yields:
-        (shard, content of the shard file).
+        A shard, and the content of the file with the vectors of this shard.
     """
     embedder = Embedder(nlp, options)
     for shard in shards:
@@ -67,13 +68,13 @@ def embed(
     opens the result.
 
     With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file, and the vectors
-    are first written to a folder `OUT.parts`. When the file is complete, this folder is deleted. So the disk
-    must have space for the folder and the file.
+    are first written to a folder, which has the name of the file plus ".parts". When the file is complete,
+    this folder is deleted. So the disk must have space for the folder and the file.
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
-        text: file, folder or glob pattern. An item of the corpus is a line, a JSON record, a Doc or a sentence,
-            depending on the type of file.
+        text: file, folder or glob pattern. An item of the corpus is a line, a JSON record, a Doc or a
+            sentence, depending on the type of file.
         out: folder to write; with `format` "hdf5" or "parquet", file to write.
         layers: layers to write: "all", their "average", or the "top" layer.
         dtype: data type of the vectors.
@@ -81,12 +82,15 @@ def embed(
             that are not whitespace. None: write one vector per token.
         tokenized: True if the texts are already tokenized, with spaces between the tokens.
         format: "safetensors" for `open_vectors`, "hdf5" in the layout of `allennlp elmo`, or "parquet".
-        resume: continue an interrupted call with the same arguments. The result is the same as without interruption.
-        force: replace existing vectors. The old vectors are deleted when the new vectors are complete.
+        resume: continue an interrupted call with the same arguments. The result is the same as without
+            interruption.
+        force: replace existing vectors. If they are complete, they are deleted when the new vectors are
+            complete.
 
     Raises:
-        BlockingIOError: another run is writing to `out`.
-        FileExistsError: `out` exists, and neither `resume` nor `force` is set.
+        BlockingIOError: another process is writing to `out`.
+        FileExistsError: `out` contains vectors, and neither `resume` nor `force` is set; or `out` is a folder
+            with other files.
         IsADirectoryError: `out` is a folder, but `format` needs a file.
         FileNotFoundError: `text` matches no file.
         ValueError: the text is empty or cannot be read, the pipeline has no elmo component, or the existing
@@ -112,14 +116,15 @@ def embed_shards(
     resume: bool = False,
     force: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Write the vectors of a corpus as `embed` does, and report each shard after it has been written.
+    """Write the vectors of a corpus as `embed` does, in shards (groups of consecutive texts). Report each
+    shard after its file has been written.
 
     Args:
         options: layers, data type and pooling of the vectors.
         engine: function that computes the vectors of the shards.
 
     Yields:
-        The entry of each new shard in `Vectors.files`. Shards from an earlier run are not reported.
+        A dict for each shard that this call has written. `Vectors.files` describes the keys of the dict.
 
     Raises:
         OSError, ValueError: see `embed`.
@@ -168,7 +173,8 @@ def embed_shards(
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
-    """Return the functions for a format. Return None for "safetensors", which writes a folder."""
+    """Return the functions that write and read a file format. Return None for "safetensors", because this
+    format is a folder."""
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5

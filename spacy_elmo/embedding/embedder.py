@@ -1,4 +1,4 @@
-"""Computation of the vectors of a shard."""
+"""Computation of the ELMo vectors of a shard, which is a group of consecutive texts of a corpus."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class EmbedOptions:
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Method that pools the vectors of an item to one vector. None: one vector per token. Whitespace tokens are
-    not pooled. If an item has only whitespace tokens, the pooled vector is zero."""
+    """Method that combines the token vectors of a text into one vector. None: keep one vector per token.
+    Whitespace tokens are left out. If a text has only whitespace tokens, its vector is zero."""
 
 
 class Embedder:
-    """Callable that computes the vectors of a shard. The components after elmo do not run.
+    """Callable that computes the content of a shard file, which stores the vectors of consecutive texts. The
+    pipeline components after elmo do not run.
 
-    The content of a shard file does not depend on other shards. It depends only on the items, the pipeline,
-    the machine and the number of threads. Other machines or numbers of threads can round float32 numbers
-    differently.
+    The content does not depend on other shards. It depends only on the texts, the pipeline, the machine and
+    the number of threads, because other machines or numbers of threads can round float32 numbers differently.
 
     Raises:
-        ValueError: see `find_elmo`.
+        ValueError: the pipeline does not have exactly one elmo component.
     """
 
     def __init__(self, nlp: Language, options: EmbedOptions) -> None:
@@ -53,7 +53,7 @@ class Embedder:
         self._options = options
 
     def __call__(self, shard: Shard) -> bytes:
-        """Compute the vectors of a shard, and return the content of the shard file."""
+        """Compute the vectors of a shard, and return the content of the shard file (see `encode_shard`)."""
         # Do not use a memory zone from the start: inside it, the tokenizer is slow, because it does not fill its cache.
         is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
         with self._nlp.memory_zone() if is_full else contextlib.nullcontext():
@@ -73,10 +73,11 @@ class Embedder:
         return list(self._nlp.pipe(inputs, disable=self._disabled))
 
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
-        """Return the vectors of each Doc, (..., n_tokens, width).
+        """Return the vectors of each Doc, (layers, tokens, width), or (tokens, width) if the options select
+        the average or the top layer.
 
-        The vectors come from the model of the elmo component. The Docs possibly store only the average of the
-        layers.
+        This method calls the model of the elmo component, because the Docs possibly store only the average of
+        the layers.
         """
         model = self._elmo.model
         if self._options.layers == "average":
@@ -87,7 +88,14 @@ class Embedder:
         return [model.ops.to_numpy(layers) for layers in all_layers]
 
     def _pool(self, vectors: np.ndarray, doc: Doc) -> np.ndarray:
-        """Pool the vectors of the tokens of a Doc, (..., n_tokens, width), to one vector, (..., 1, width)."""
+        """Return the mean or maximum of the token vectors of a Doc, without whitespace tokens.
+
+        Args:
+            vectors: (layers, tokens, width), or (tokens, width) for the average or the top layer.
+
+        Returns:
+            The same array with one vector instead of the token vectors: (layers, 1, width) or (1, width).
+        """
         is_word = doc.to_array(IS_SPACE) == 0
         if not is_word.any():
             return np.zeros_like(vectors, shape=(*vectors.shape[:-2], 1, vectors.shape[-1]))

@@ -16,12 +16,15 @@ _SETTINGS = "spacy_elmo_settings"
 
 
 def write_hdf5(vectors: Vectors, path: Path) -> None:
-    """Write vectors to an HDF5 file with one dataset per item. The names of the datasets are "0", "1", ...
+    """Write vectors to an HDF5 file with one dataset per item (text). The names of the datasets are "0", "1",
+    ...
 
-    As in AllenNLP, a dataset has the shape (layers, n_tokens, width), or (n_tokens, width) for the average or a single
-    layer. The dataset `sentence_to_index`, (1,), contains a JSON object: {tokens of an item joined by spaces:
-    name of the dataset}. If several items have the same tokens, the object names the dataset of the last
-    item. This object is in memory, but the vectors of the corpus are not.
+    As in AllenNLP, a dataset has the shape (layers, tokens, width), or (tokens, width) for the average or a
+    single layer. With pooling, there is no axis for tokens.
+
+    The dataset `sentence_to_index`, (1,), contains a JSON object. It maps the tokens of each item, joined by
+    spaces, to the name of the dataset. If several items have the same tokens, the object names the dataset of
+    the last item. Memory holds this object, but not the vectors of the corpus.
 
     The dataset of a blank line has no tokens. AllenNLP rejects blank lines.
 
@@ -46,7 +49,7 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
 
 
 def read_hdf5_settings(path: Path) -> Mapping[str, Any]:
-    """Return the settings of the vectors in a file that `write_hdf5` has written.
+    """Return the settings with which the vectors in a file of `write_hdf5` were computed.
 
     Raises:
         ValueError: the file has another format, or is damaged.

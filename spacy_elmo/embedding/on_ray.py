@@ -30,23 +30,26 @@ def embed_on_ray(
     gpu: bool = False,
     code: Path | None = None,
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Compute the vectors of shards on a Ray cluster.
+    """Compute the vectors of shards (groups of consecutive texts) on a Ray cluster.
 
-    The function uses the cluster that this process has joined, or the cluster at the environment variable
-    `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine. Each actor receives the
-    pipeline from this process, and sends the content of the shard files to this process. So the machines need
-    no shared folder. If an actor dies, Ray restarts the actor, and computes the shards of this actor again.
+    The function uses the cluster that this process has joined, or the cluster at the address in the
+    environment variable `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine.
+    Each actor (a process of Ray) receives the pipeline from this process, and sends the content of the shard
+    files to this process. So the machines need no shared folder. If an actor dies, Ray restarts the actor,
+    and computes the shards of this actor again.
 
     Args:
         gpu: use one actor per GPU instead of one per core.
         code: Python file that every actor imports. The file must have the same path on all machines.
 
     Yields:
-        (shard, content of the shard file), in the order in which the shards are ready.
+        A shard, and the content of the file with the vectors of this shard. The order is the order in which
+        the shards are ready.
 
     Raises:
-        ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could start.
-        ValueError: the cluster has no cores, or has no GPUs for `gpu`. See also `Embedder`.
+        ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could
+            start.
+        ValueError: the cluster has no cores; or `gpu` is set, but the cluster has no GPUs.
     """
     # Ray sends usage statistics to its developers unless this is set.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -105,7 +108,7 @@ class _Actor:
         self._embedder = Embedder(nlp, options)
 
     def embed(self, shard: Shard) -> bytes:
-        """Compute the content of a shard file."""
+        """Compute the vectors of a shard, and return the content of the shard file."""
         return self._embedder(shard)
 
 

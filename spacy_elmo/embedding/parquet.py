@@ -18,12 +18,12 @@ _SETTINGS = b"spacy_elmo_settings"
 
 
 def write_parquet(vectors: Vectors, path: Path) -> None:
-    """Write vectors to a Parquet file with one row per item and one row group per shard.
+    """Write vectors to a Parquet file with one row per item (text) and one row group per shard file.
 
     The columns are
 
-    - `id` (int64): the number of the item;
-    - `tokens`: a list of strings;
+    - `id` (int64): the index of the item in the corpus;
+    - `tokens`: the list of the item's tokens (strings);
     - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or a single layer: a list with a
       vector for each token. With pooling: one vector.
     """
@@ -41,7 +41,7 @@ def write_parquet(vectors: Vectors, path: Path) -> None:
 
 
 def read_parquet_settings(path: Path) -> Mapping[str, Any]:
-    """Return the settings of the vectors in a file that `write_parquet` has written.
+    """Return the settings with which the vectors in a file of `write_parquet` were computed.
 
     Raises:
         ValueError: the file has another format, or is damaged.

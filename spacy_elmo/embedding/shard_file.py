@@ -1,4 +1,5 @@
-"""Writer and lazy reader of shard files: safetensors files with the vectors of a shard and a checksum."""
+"""Writer and lazy reader of shard files. A shard file is a safetensors file that stores a checksum and the
+vectors of consecutive texts."""
 
 from __future__ import annotations
 
@@ -22,27 +23,30 @@ _METADATA = {
 
 
 def shard_name(number: int) -> str:
-    """Return the file name of a shard, such as "shard-000012.safetensors"."""
+    """Return the file name of the shard with an index, such as "shard-000012.safetensors" for 12."""
     return f"shard-{number:06}.safetensors"
 
 
 def encode_shard(
     shard: Shard, vectors: np.ndarray, tokens: Sequence[Sequence[str]], *, pooled: bool
 ) -> bytes:
-    """Return the content of a shard file. Equal arguments give equal bytes.
+    """Return the content of a shard file, which stores the vectors and tokens of consecutive items (texts).
+    Equal arguments give equal bytes.
 
     The file contains these tensors, where `rows` is the number of tokens of all items:
 
-    - `vectors` (..., rows, width), or (..., items, width) if pooled: the argument `vectors`;
-    - `offsets` (items + 1,) int64: the rows of item i are `offsets[i]` to `offsets[i + 1] - 1`;
+    - `vectors`: the argument `vectors`;
+    - `offsets` (items + 1,) int64: item i has the tokens `offsets[i]` to `offsets[i + 1] - 1`;
     - `token_bytes` (bytes,) uint8: the tokens of all items in UTF-8, concatenated;
-    - `token_offsets` (rows + 1,) int64: the bytes of token j are `token_offsets[j]` to `token_offsets[j + 1] - 1`.
+    - `token_offsets` (rows + 1,) int64: token j has the bytes `token_offsets[j]` to `token_offsets[j + 1] -
+      1`.
 
     Args:
-        vectors: concatenated vectors of all items, float16 or float32. If there are all layers, the first
-            axis is the layer.
+        shard: the items, and their position in the corpus.
+        vectors: concatenated vectors of all items, float16 or float32, (layers, rows, width), or (layers,
+            items, width) if `pooled`. For the average or a single layer, there is no axis for layers.
         tokens: the tokens of each item.
-        pooled: True if `vectors` has one row per item. False: one row per token.
+        pooled: True: `vectors` contains one vector per item. False: one vector per token.
     """
     words = [token.encode("utf8") for item in tokens for token in item]
     tensors = {
@@ -78,7 +82,8 @@ def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
 
 
 class ShardFile:
-    """Shard file that is mapped into memory, so only the requested items are read.
+    """Shard file, which stores the vectors and tokens of consecutive items (texts). The file is mapped into
+    memory, so only the requested items are read.
 
     Raises:
         OSError: the file does not exist.
@@ -105,7 +110,7 @@ class ShardFile:
             raise self._damaged()
 
     def _checked(self, parse: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Call a parser, and turn any exception into the error for a damaged file."""
+        """Call the function `parse`, and turn any exception into the error for a damaged file."""
         try:
             return parse()
         except Exception as error:
@@ -150,10 +155,11 @@ class ShardFile:
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:
-        """Return the vectors of an item, (..., n_tokens, width), or the pooled vector, (..., width).
+        """Return the vectors of an item (text), (layers, tokens, width), or the pooled vector, (layers,
+        width). For the average or a single layer, there is no axis for layers.
 
         Args:
-            item: number of the item in the shard, from 0.
+            item: index of the item in the shard.
         """
         vectors, offsets = self.tensor("vectors"), self.tensor("offsets")
         if self.metadata["pooled"]:
@@ -161,10 +167,10 @@ class ShardFile:
         return vectors[..., offsets[item] : offsets[item + 1], :]
 
     def tokens(self, item: int) -> list[str]:
-        """Return the tokens of an item.
+        """Return the tokens of an item (text).
 
         Args:
-            item: number of the item in the shard, from 0.
+            item: index of the item in the shard.
 
         Raises:
             ValueError: the bytes of the tokens are damaged.

@@ -1,4 +1,4 @@
-"""Random access to the vectors of the items of a corpus on disk."""
+"""Random access to the vectors of a corpus on disk."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
 _MOST_ROWS = 1 << 48
-"""Limit for the number of items and the number of rows. No disk holds so many rows, and Python supports
-lengths below 2**63."""
+"""Limit for the number of items (texts) and for the number of tokens in a shard file. No disk holds so many
+vectors, and Python supports lengths below 2**63."""
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
 
 
@@ -28,12 +28,12 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
     """Open the vectors that `embed` or `python -m spacy elmo embed` has written to a folder.
 
     Args:
-        verify: compare each shard with its checksum before the first use of the shard. The comparison reads
-            the whole shard.
+        verify: compare each file with its checksum before the first use of the file. The comparison reads the
+            whole file.
 
     Raises:
         FileNotFoundError: the folder does not exist.
-        ValueError: the folder contains no vectors, or incomplete vectors.
+        ValueError: the folder contains no vectors, or the vectors are incomplete or damaged.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -54,7 +54,8 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
 
 class Vectors:
-    """Sequence with one array for each item of a corpus: the item's vectors, (layers, n_tokens, width).
+    """Sequence with one array for each item (text) of a corpus: the vectors of the tokens, (layers, tokens,
+    width).
 
     If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
     pooling, the arrays have no axis for tokens. The arrays are read-only. They are mapped from the files, so
@@ -66,10 +67,12 @@ class Vectors:
         self._verify = verify
         self._verified: set[int] = set()
         self.settings: dict[str, Any] = dict(index["settings"])
-        """Settings of the `embed` run, with the fingerprint of the pipeline."""
+        """Settings with which `embed` computed the vectors: options, path of the text, and fingerprint of the
+        pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """Entries of the shards. The fields are `file` (name of the shard file), `source` (path of the text),
-        `first` (number of the first item), `items` (number of items) and `rows` (number of tokens)."""
+        """One dict for each shard (group of consecutive items). The keys are `file` (name of the shard file),
+        `source` (path of the text), `first` (index of the first item in the corpus), `items` (number of
+        items) and `rows` (number of tokens)."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 
@@ -84,20 +87,20 @@ class Vectors:
         return map(self.__getitem__, range(len(self)))
 
     def tokens(self, number: int) -> list[str]:
-        """Return the tokens of an item.
+        """Return the tokens of an item (text).
 
         Args:
-            number: number of the item in the corpus, from 0.
+            number: index of the item in the corpus.
         """
         shard, item = self._find(number)
         return shard.tokens(item)
 
     def shard(self, number: int) -> ShardFile:
-        """Open a shard file. Use it to read many items of one shard.
+        """Open the shard file with the index `number`. Use this method to read many items of one file.
 
         Raises:
             OSError: the file does not exist.
-            ValueError: the file is damaged, or does not belong to the index.
+            ValueError: the file is damaged, or does not belong to the index file.
         """
         entry = self.files[number]
         shard = ShardFile(self.folder / entry["file"])
@@ -111,7 +114,7 @@ class Vectors:
         return shard
 
     def _find(self, number: int) -> tuple[ShardFile, int]:
-        """Return the shard file that contains an item, and the number of the item in this shard."""
+        """Return the shard file that contains an item, and the index of the item in this file."""
         index = operator.index(number)
         index += len(self) if index < 0 else 0
         if not 0 <= index < len(self):
@@ -121,7 +124,7 @@ class Vectors:
 
 
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest and the entries of an index file.
+    """Check the digest of an index file, and its entries for the shard files.
 
     Raises:
         ValueError: the index has changed since it was written, or an entry is missing or invalid.
