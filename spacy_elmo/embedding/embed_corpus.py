@@ -22,15 +22,15 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Type of a function that computes the vectors of shards (groups of consecutive texts). In any order, the
-function yields pairs: a shard, and the content of the file with the vectors of this shard."""
+"""Type of a function that computes the vectors of shards (groups of consecutive texts). The function yields
+pairs in any order: a shard, and the content of the shard file."""
 
 _DEFAULTS = EmbedOptions()
 
 
 class _FileFormat(NamedTuple):
-    """Two functions for a format that stores all vectors of a corpus in one file: `write` writes the vectors,
-    and `read_settings` reads the settings with which the vectors in a file were computed."""
+    """Functions for a format that stores all vectors in one file: `write` writes the vectors, and
+    `read_settings` reads the settings with which they were computed."""
 
     write: Callable[[Vectors, Path], None]
     read_settings: Callable[[Path], Mapping[str, Any]]
@@ -42,7 +42,7 @@ def embed_here(
     """Compute the vectors of shards (groups of consecutive texts) in this process, one shard after the other.
 
     Yields:
-        A shard, and the content of the file with the vectors of this shard.
+        A shard, and the content of the file with its vectors.
     """
     embedder = Embedder(nlp, options)
     for shard in shards:

@@ -36,11 +36,11 @@ class EmbedOptions:
 
 
 class Embedder:
-    """Callable that computes the content of a shard file, which stores the vectors of consecutive texts. The
-    pipeline components after elmo do not run.
+    """Callable that computes the content of a shard file, the vectors of consecutive texts. The pipeline
+    components after elmo do not run.
 
-    The content does not depend on other shards. It depends only on the texts, the pipeline, the machine and
-    the number of threads, because other machines or numbers of threads can round float32 numbers differently.
+    The content depends only on the texts of the shard, the pipeline, the machine and the number of threads.
+    Other machines or numbers of threads can round float32 numbers differently.
 
     Raises:
         ValueError: the pipeline does not have exactly one elmo component.
@@ -73,11 +73,9 @@ class Embedder:
         return list(self._nlp.pipe(inputs, disable=self._disabled))
 
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
-        """Return the vectors of each Doc, (layers, tokens, width), or (tokens, width) if the options select
-        the average or the top layer.
+        """Return the vectors of each Doc: (layers, tokens, width) for all layers, (tokens, width) otherwise.
 
-        This method calls the model of the elmo component, because the Docs possibly store only the average of
-        the layers.
+        The vectors come from the model, because the Docs possibly store only the average of the layers.
         """
         model = self._elmo.model
         if self._options.layers == "average":
@@ -91,10 +89,8 @@ class Embedder:
         """Return the mean or maximum of the token vectors of a Doc, without whitespace tokens.
 
         Args:
-            vectors: (layers, tokens, width), or (tokens, width) for the average or the top layer.
-
-        Returns:
-            The same array with one vector instead of the token vectors: (layers, 1, width) or (1, width).
+            vectors: (layers, tokens, width) or (tokens, width). In the result, the axis of tokens has length
+                1.
         """
         is_word = doc.to_array(IS_SPACE) == 0
         if not is_word.any():

@@ -32,7 +32,7 @@ class VectorFolder:
     texts.
 
     An interrupted call can be resumed, because each file is written atomically and does not depend on other
-    files. The resumed call computes only the missing files, and the result is the same.
+    files. The resumed call computes only the missing files.
     """
 
     def __init__(self, path: Path) -> None:

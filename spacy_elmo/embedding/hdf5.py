@@ -19,12 +19,11 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
     """Write vectors to an HDF5 file with one dataset per item (text). The names of the datasets are "0", "1",
     ...
 
-    As in AllenNLP, a dataset has the shape (layers, tokens, width), or (tokens, width) for the average or a
-    single layer. With pooling, there is no axis for tokens.
-
-    The dataset `sentence_to_index`, (1,), contains a JSON object. It maps the tokens of each item, joined by
-    spaces, to the name of the dataset. If several items have the same tokens, the object names the dataset of
-    the last item. Memory holds this object, but not the vectors of the corpus.
+    As in AllenNLP, a dataset has the shape (layers, tokens, width), or (tokens, width) for the average or the
+    top layer. With pooling, there is no axis for tokens. The dataset `sentence_to_index`, (1,), contains a
+    JSON object that maps the tokens of each item, joined by spaces, to the name of the dataset. If several
+    items have the same tokens, the object names the dataset of the last item. Memory holds this object, but
+    not the vectors of the corpus.
 
     The dataset of a blank line has no tokens. AllenNLP rejects blank lines.
 

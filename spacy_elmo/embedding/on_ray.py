@@ -34,17 +34,16 @@ def embed_on_ray(
 
     The function uses the cluster that this process has joined, or the cluster at the address in the
     environment variable `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine.
-    Each actor (a process of Ray) receives the pipeline from this process, and sends the content of the shard
-    files to this process. So the machines need no shared folder. If an actor dies, Ray restarts the actor,
-    and computes the shards of this actor again.
+    Each actor (a process of Ray) receives the pipeline from this process, and returns the content of shard
+    files. So the machines need no shared folder. If an actor dies, Ray restarts the actor, and computes the
+    shards of this actor again.
 
     Args:
         gpu: use one actor per GPU instead of one per core.
         code: Python file that every actor imports. The file must have the same path on all machines.
 
     Yields:
-        A shard, and the content of the file with the vectors of this shard. The order is the order in which
-        the shards are ready.
+        A shard, and the content of the file with its vectors, in the order in which the shards are ready.
 
     Raises:
         ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could

@@ -24,7 +24,7 @@ def write_parquet(vectors: Vectors, path: Path) -> None:
 
     - `id` (int64): the index of the item in the corpus;
     - `tokens`: the list of the item's tokens (strings);
-    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or a single layer: a list with a
+    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or the top layer: a list with a
       vector for each token. With pooling: one vector.
     """
     writer = None

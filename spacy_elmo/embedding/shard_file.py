@@ -1,5 +1,5 @@
-"""Writer and lazy reader of shard files. A shard file is a safetensors file that stores a checksum and the
-vectors of consecutive texts."""
+"""Writer and lazy reader of shard files: safetensors files with a checksum and the vectors of consecutive
+texts."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _METADATA = {
 
 
 def shard_name(number: int) -> str:
-    """Return the file name of the shard with an index, such as "shard-000012.safetensors" for 12."""
+    """Return the name of a shard file, such as "shard-000012.safetensors" for number 12."""
     return f"shard-{number:06}.safetensors"
 
 
 def encode_shard(
     shard: Shard, vectors: np.ndarray, tokens: Sequence[Sequence[str]], *, pooled: bool
 ) -> bytes:
-    """Return the content of a shard file, which stores the vectors and tokens of consecutive items (texts).
-    Equal arguments give equal bytes.
+    """Return the content of a shard file, the vectors and tokens of consecutive items (texts). Equal
+    arguments give equal bytes.
 
     The file contains these tensors, where `rows` is the number of tokens of all items:
 
     - `vectors`: the argument `vectors`;
-    - `offsets` (items + 1,) int64: item i has the tokens `offsets[i]` to `offsets[i + 1] - 1`;
+    - `offsets` (items + 1,) int64: item i has the tokens from `offsets[i]` to `offsets[i + 1] - 1`;
     - `token_bytes` (bytes,) uint8: the tokens of all items in UTF-8, concatenated;
-    - `token_offsets` (rows + 1,) int64: token j has the bytes `token_offsets[j]` to `token_offsets[j + 1] -
-      1`.
+    - `token_offsets` (rows + 1,) int64: token j is `token_bytes[token_offsets[j] : token_offsets[j + 1]]`.
 
     Args:
         shard: the items, and their position in the corpus.
-        vectors: concatenated vectors of all items, float16 or float32, (layers, rows, width), or (layers,
-            items, width) if `pooled`. For the average or a single layer, there is no axis for layers.
+        vectors: vectors of all items, concatenated, float16 or float32. The shape is (layers, rows, width),
+            or (layers, items, width) if `pooled`. Vectors of the average or the top layer have no axis for
+            layers.
         tokens: the tokens of each item.
-        pooled: True: `vectors` contains one vector per item. False: one vector per token.
+        pooled: True if there is one vector per item. False: there is one vector per token.
     """
     words = [token.encode("utf8") for item in tokens for token in item]
     tensors = {
@@ -82,8 +82,8 @@ def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
 
 
 class ShardFile:
-    """Shard file, which stores the vectors and tokens of consecutive items (texts). The file is mapped into
-    memory, so only the requested items are read.
+    """Shard file, mapped into memory. It stores the vectors and tokens of consecutive items (texts). Only the
+    requested items are read.
 
     Raises:
         OSError: the file does not exist.
@@ -155,8 +155,8 @@ class ShardFile:
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:
-        """Return the vectors of an item (text), (layers, tokens, width), or the pooled vector, (layers,
-        width). For the average or a single layer, there is no axis for layers.
+        """Return the vectors of an item (text), (layers, tokens, width). There is no axis for tokens if the
+        vectors are pooled, and no axis for layers if the file stores only the average or the top layer.
 
         Args:
             item: index of the item in the shard.

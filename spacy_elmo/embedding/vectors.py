@@ -54,8 +54,7 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
 
 class Vectors:
-    """Sequence with one array for each item (text) of a corpus: the vectors of the tokens, (layers, tokens,
-    width).
+    """Sequence with one array for each item (text) of a corpus: the item's vectors, (layers, tokens, width).
 
     If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
     pooling, the arrays have no axis for tokens. The arrays are read-only. They are mapped from the files, so
@@ -67,8 +66,7 @@ class Vectors:
         self._verify = verify
         self._verified: set[int] = set()
         self.settings: dict[str, Any] = dict(index["settings"])
-        """Settings with which `embed` computed the vectors: options, path of the text, and fingerprint of the
-        pipeline."""
+        """Settings of the vectors: path of the text, options of `embed`, and fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
         """One dict for each shard (group of consecutive items). The keys are `file` (name of the shard file),
         `source` (path of the text), `first` (index of the first item in the corpus), `items` (number of

@@ -1,5 +1,5 @@
-"""Functions that index the sentences of a corpus, and functions that load the pipeline of an index for
-queries."""
+"""Creation of a search index from the sentences of a corpus, and processing of queries with the index's
+pipeline."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def add_corpus(
     """Add the sentences of a corpus to a search index. The option `get_spans` of the component `elmo`
     determines the sentences.
 
-    `read_docs` processes the text with the pipeline. The components after `elmo` do not run.
+    The components after `elmo` do not run.
 
     Args:
-        text: see `read_docs`.
+        text: a file, a folder or a glob pattern.
         tokenized: the texts are already tokenized, with spaces between the tokens.
 
     Yields:
-        The number of tokens added since the previous yield.
+        The number of tokens processed since the previous yield.
 
     Raises:
-        ValueError: the text has no words.
-        OSError, ValueError: see `read_docs` and `find_elmo`.
+        ValueError: the text has no words, or the pipeline does not have exactly one elmo component.
+        OSError, ValueError: the text cannot be read (see `read_docs`).
     """
     _, elmo = find_elmo(nlp)
     get_spans = elmo.model.attrs["options"].get_spans
@@ -50,7 +50,8 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata (JSON types) with which `index_pipeline` can load the pipeline of an index again.
+    """Return metadata of an index, in JSON types. `index_pipeline` needs this metadata to load the pipeline
+    again.
 
     Args:
         source, lang, tokenized: the arguments with which `load_pipeline` loaded the pipeline.
@@ -68,7 +69,7 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
     """Load the pipeline with which an index was made.
 
     Args:
-        about: metadata of the index, which `corpus_source` has returned.
+        about: metadata of the index, as returned by `corpus_source`.
         source: new location of the pipeline, if the pipeline was moved.
 
     Raises:
@@ -90,12 +91,11 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
 
 def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Load the pipeline with which an index was made, and return a function that processes the text of a
-    query.
+    """Load the pipeline with which an index was made. Return a function that converts the text of a query to
+    a Doc with ELMo vectors.
 
     Args:
-        index: the search index.
-        source: see `index_pipeline`.
+        source: new location of the pipeline, if the pipeline was moved.
 
     Raises:
         OSError, ValueError: see `index_pipeline`.

@@ -9,11 +9,11 @@ from usearch.index import Index, MetricKind, ScalarKind
 
 
 class HnswNeighbors:
-    """Approximate nearest-neighbor search in vectors of length 1, by a graph that links near vectors (HNSW).
+    """Approximate nearest-neighbor search in vectors of norm 1, by a graph that links near vectors (HNSW).
 
-    A query visits a small part of the graph. The graph is built by the library usearch, which has its own
-    threads. The library faiss is not used: on macOS, a process crashes if it loads the OpenMP libraries of
-    both faiss and torch.
+    A query visits a small part of the graph. The library usearch builds the graph, with its own threads. The
+    library faiss is not used, because on macOS, a process crashes if it loads the OpenMP libraries of both
+    faiss and torch.
 
     Args:
         width: number of dimensions of the vectors.
@@ -31,12 +31,13 @@ class HnswNeighbors:
         return len(self._index)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
+        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
         start = len(self)
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k vectors nearest to a vector of length 1, (width,), by approximate search.
+        """Find the k stored vectors that are nearest to a query vector of norm 1, (width,), by approximate
+        search.
 
         Returns:
             The indices and the cosines of the vectors, nearest first. Some near vectors can be missing.

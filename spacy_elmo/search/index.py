@@ -26,7 +26,7 @@ _VECTORS, _SPANS = SENTENCES.files
 
 
 class Hit(NamedTuple):
-    """A Span that a search has found, with its similarity to the query."""
+    """A Span that a search has found, and the cosine that measures how similar the Span and the query are."""
 
     doc_id: str
     start: int
@@ -35,11 +35,11 @@ class Hit(NamedTuple):
     """Index of the last token of the Span in the Doc, plus 1."""
     text: str
     cosine: float
-    """Cosine of the vectors of the Span and the query."""
+    """Cosine between the vector of the Span and the vector of the query."""
 
 
 class Neighbors(Protocol):
-    """Interface of the nearest-neighbor search in a collection of vectors of length 1."""
+    """Interface of a collection of vectors of norm 1 with nearest-neighbor search."""
 
     @property
     def width(self) -> int:
@@ -48,11 +48,11 @@ class Neighbors(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
+        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """For a vector, (width,), return the indices and the cosines of the k nearest vectors, nearest
-        first."""
+        """Return the indices and the cosines of the k stored vectors that are nearest to a query vector,
+        (width,). The nearest vector is first."""
 
     def to_disk(self, path: Path) -> None:
         """Write the vectors to a file that the class method `from_disk` can load."""
@@ -61,13 +61,14 @@ class Neighbors(Protocol):
 class SearchIndex:
     """Index of Docs and Spans. A search finds the entries that are most similar to a Doc, Span or Token.
 
-    The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The similarity
-    is the cosine of two vectors. The index stores only the vectors and the texts.
+    The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The
+    similarity is the cosine of two vectors. The index stores vectors and texts, but no Docs.
 
     Args:
-        layer: layer of the vectors; None: the average of all layers, as in `_.elmo`.
-        method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search time hardly
-            grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
+        layer: index of the biLM layer that the vectors come from; None: the average of all layers, as in
+            `_.elmo`.
+        method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search
+            time hardly grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
             `pip install spacy-elmo[search]`.
         about: metadata to store with the index, in JSON types.
 
@@ -93,7 +94,8 @@ class SearchIndex:
         return len(self._entries)
 
     def add(self, doc_id: str, tokens: Iterable[Tokens]) -> None:
-        """Add Spans of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Spans without words are left out.
+        """Add Spans of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Spans that contain only
+        whitespace are left out.
 
         Args:
             doc_id: name of the Doc. Each hit in this Doc contains the name.
@@ -117,8 +119,8 @@ class SearchIndex:
         self._entries += entries
 
     def search(self, query: Tokens, k: int = 10) -> list[Hit]:
-        """Return the k entries that are most similar to a query, most similar first. If the index has fewer
-        entries, return all entries.
+        """Return the k Spans in the index that are most similar to a query, most similar first. If the index
+        has fewer Spans, return all.
 
         Raises:
             ValueError: `k` is less than 1; the query has no words; the query has no vectors; or the vectors
@@ -157,7 +159,7 @@ class SearchIndex:
 
     @classmethod
     def from_disk(cls, folder: str | Path) -> SearchIndex:
-        """Load an index from a folder that `to_disk` has written, and check the digests of its files.
+        """Load an index from a folder that `to_disk` has written. Digests detect damaged files.
 
         Raises:
             OSError: the folder does not exist, or a file is missing.

@@ -1,4 +1,4 @@
-"""Functions that read and write the folder of an index. Digests in the settings detect damaged files."""
+"""Reader and writer of the folder of an index. Digests in the settings file detect damaged files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class IndexFormat(NamedTuple):
     """File format of one type of index, such as `SearchIndex`."""
 
     name: str
-    """Name and version of the format, as in the settings of an index."""
+    """Name and version of the format, which the settings file contains."""
     command: str
     """Command that creates an index in this format, for error messages."""
     files: tuple[str, ...]
     """Names of the files of an index, without the settings file."""
     types: Mapping[str, Any]
-    """Names and types of the settings."""
+    """Mapping from the name of each setting to its type."""
 
 
 SENTENCES = IndexFormat(
@@ -42,7 +42,7 @@ SENTENCES = IndexFormat(
 
 
 class IndexEntry(NamedTuple):
-    """Entry of a search index: a Span and the name of its Doc."""
+    """Entry of a search index: the name of a Doc, and the token range and the text of a Span."""
 
     doc_id: str
     start: int
@@ -57,7 +57,11 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
     An earlier index in `folder`, in any format, is replaced in one step when all new files are complete. To
     make this possible, each file has two possible names (see `_other_name`). The new files get the names that
-    are not in use. Then the new settings, which contain the new names, replace the old settings.
+    are not in use. Then the new settings file, which contains the new names, replaces the old settings file.
+
+    Args:
+        kind: format of the index.
+        settings: settings to store, in JSON types.
 
     Raises:
         OSError: a file cannot be written.
@@ -91,7 +95,8 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
 @contextmanager
 def _named_errors(folder: Path) -> Iterator[None]:
-    """Add the name of the folder to errors without a file name, such as errors of NumPy and usearch."""
+    """In the `with` block, add the name of the folder to errors without a file name, such as errors of
+    NumPy."""
     try:
         yield
     except OSError as error:
@@ -107,7 +112,8 @@ def _other_name(name: str) -> str:
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the names that the files of an index now have: the names in `kind`, or the other names.
+    """Return the current file names of an index: the names in `kind.files`, or the names that `_other_name`
+    returns.
 
     Args:
         digests: the entry `digests` of the settings, a dict with the file names as keys.
@@ -117,8 +123,7 @@ def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
 
 
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
-    """Return the file names in the settings of an index. If the settings are damaged, return the names in
-    `kind`."""
+    """Return the file names in the settings of an index. If the settings are damaged, return `kind.files`."""
     try:
         digests = read_json_object(folder / _SETTINGS)["digests"]
         # Damaged settings could name files in other folders. These must not be removed.
@@ -135,12 +140,15 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[str, Path]]:
     """Check the digests of an index, and return the settings and the paths of the files.
 
+    Args:
+        kind: expected format of the index.
+
     Returns:
-        The settings, and a dict that maps each file name in `kind` to the path of the file.
+        The settings, and a dict that maps each file name in `kind.files` to the path of the file.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
-        ValueError: the folder is not an index in the format `kind`, or the index is damaged.
+        ValueError: the folder is not an index in the expected format, or the index is damaged.
     """
     settings = _load_settings(folder / _SETTINGS, kind)
     names = _names(kind, settings.get("digests"))

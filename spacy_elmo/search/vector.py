@@ -23,9 +23,8 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """Return the mean vector of the tokens of a Span, (width,) float32. Whitespace tokens are left out.
-
-    The result is None if the Span has only whitespace tokens.
+    """Return the mean ELMo vector of the tokens of a Span, (width,) float32. Whitespace tokens are left out.
+    If there are no other tokens, return None.
 
     Args:
         layer: index of the layer; None: the average of all layers, as in `span._.elmo`.
