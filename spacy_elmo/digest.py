@@ -1,4 +1,5 @@
-"""Digests of files, settings and arrays, to detect damage and to identify the content of caches.
+"""Digests (hash values) of files, settings and arrays, to detect damage and to identify the content of
+caches.
 
 The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic. So the digests detect
 accidental changes, not attacks.
@@ -39,8 +40,8 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
     """Return the digest of a file, in hexadecimal digits. The file can be larger than the memory.
 
     Args:
-        hasher: new hash object of another algorithm, for example to check a published checksum. Default:
-            `Digest`.
+        hasher: new, empty hash object of another algorithm, for example to check a published checksum.
+            Default: `Digest`.
 
     Raises:
         OSError: the file cannot be read.
@@ -55,7 +56,7 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
 def with_digests(
     content: Mapping[str, Any], path: Path, files: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Add an entry `digests` to the content of a JSON file, and return the new content; see `check_digests`.
+    """Return the content of a JSON file with an added entry `digests`, which `check_digests` can check.
 
     The entry contains a digest of the JSON content without this entry, and a digest of each file in `files`.
 
@@ -73,6 +74,11 @@ def with_digests(
 
 def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] = ()) -> None:
     """Check that a JSON file and other files have not changed since `with_digests` computed the digests.
+
+    Args:
+        content: the JSON object in the file, with the entry `digests`.
+        path: path of the JSON file.
+        files: names of other files in the same folder.
 
     Raises:
         OSError: a file is missing or cannot be read.

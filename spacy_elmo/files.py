@@ -100,7 +100,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
-    """Yield a temporary folder. When the `with` block ends without an error, move its files to `folder`.
+    """Yield a temporary folder. When the `with` block ends without an error, move the new files to `folder`.
 
     Old files with these `names` are removed, even if there is no new file with the same name. For example, an
     old softmax does not belong to new weights. Old files are removed in reverse order of `names`, and new
@@ -109,7 +109,7 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
     Args:
         folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
-        names: the names of all files that can belong to the group.
+        names: the names of all files that the `with` block can write.
         force: replace earlier files.
 
     Raises:
@@ -197,8 +197,8 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
 
 
 def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Move the old file to `previous`, then rename `partial` to `path`. If the rename fails, restore the old
-    file."""
+    """Rename `partial` to `path`. If `previous` is not None, first rename an old file at `path` to
+    `previous`, and restore the old file if the second rename fails."""
     kept = previous if os.path.lexists(path) else None
     if kept is not None:
         path.replace(kept)

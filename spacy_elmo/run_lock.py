@@ -1,4 +1,4 @@
-"""Lock for the output of a run, so that two processes never write to the same folder or file at the same time."""
+"""Lock for an output file or folder, so that two processes never write to it at the same time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ parent folder."""
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold the lock for the output of a run inside the `with` block.
+    """Hold the lock for an output file or folder inside the `with` block.
 
     The operating system releases the lock when the process ends, even if the process is killed. The lock file
-    of a killed process remains, but it locks nothing, and the next run uses it again.
+    of a killed process remains, but it locks nothing, and the next process uses it again.
 
     Args:
-        path: the folder or file that the run writes.
+        path: the folder or file to write.
 
     Raises:
-        BlockingIOError: another run holds the lock; the message names the process of that run.
+        BlockingIOError: another process holds the lock; the message names this process.
         OSError: the lock file cannot be written.
     """
     path = Path(os.path.realpath(path))
@@ -54,10 +54,11 @@ def lock(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(out: Path) -> Iterator[None]:
-    """Create the folder of a run if necessary, and hold the lock of the folder inside the `with` block.
+    """Create an output folder if necessary, and hold the lock of the folder inside the `with` block. At the
+    end, remove the folder if it is empty.
 
     Raises:
-        BlockingIOError: another run holds the lock.
+        BlockingIOError: another process holds the lock.
         OSError: the folder cannot be created.
     """
     out.mkdir(parents=True, exist_ok=True)

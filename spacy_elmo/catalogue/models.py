@@ -70,12 +70,15 @@ class PublicModel:
 
 
 def known_models() -> dict[str, PublicModel]:
-    """Return all models of the catalogue, by name."""
+    """Return all models of the catalogue. The keys of the dict are the names of the models."""
     return {record["name"]: _model(record) for record in srsly.read_json(FILE)}
 
 
 def find_model(name: str, models: Mapping[str, PublicModel]) -> PublicModel:
-    """Return the public model with a name.
+    """Return the public model that has a given name.
+
+    Args:
+        models: the models to search, by name (see `known_models`).
 
     Raises:
         ValueError: there is no model with this name. The message suggests similar names.

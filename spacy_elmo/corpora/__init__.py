@@ -1,1 +1,1 @@
-"""Readers of corpora (lines, records, sentences, word senses), and functions that load pipelines."""
+"""Readers of corpora (lines, records, sentences, word senses), and loading of pipelines."""

@@ -18,19 +18,20 @@ Item: TypeAlias = str | list[str]
 """An item of a corpus: a text or a list of words. Each item becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Approximate number of characters in a shard. This is about 13,000 English words. The vectors of these words
-in all layers of the original ELMo take 160 MB."""
+"""Approximate number of characters in a shard (a group of consecutive items). This is about 13,000 English
+words. The vectors of these words in all layers of the original ELMo take 160 MB."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One or more consecutive items of one file."""
+    """One or more consecutive items (texts or lists of words) of one file."""
 
     number: int
     source: str
     """Path of the file."""
     first: int
-    """Number of the first item of the shard, counted from 0 over all files."""
+    """Index of the first item of the shard in the corpus. The items of all files are counted together, from
+    0."""
     items: list[Item]
 
     @functools.cached_property
@@ -53,14 +54,15 @@ def corpus_files(source: str) -> list[Path]:
 
 
 def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
-    """Yield the items of files in shards of similar size, in order. All items of a shard are from one file.
+    """Yield the items of files in order, in shards: groups of consecutive items, with about the same number
+    of characters. All items of a shard are from one file.
 
     The type of file determines the items:
 
     - `.jsonl`: each record is an item, with a list of words (`tokens`) or a text (`text`).
     - `.spacy` (a DocBin): each Doc is an item, as a list of words. The whole file is in memory.
-    - `.conllu`: each sentence is an item, as a list of syntactic words. Ranges ("3-4") and empty nodes
-      ("5.1") are left out.
+    - `.conllu`: each sentence is an item, as a list of syntactic words. Multiword tokens (ID "3-4") and empty
+      nodes ("5.1") are left out.
     - Any other file: each line is an item. This includes blank lines.
 
     All files except `.spacy` can be compressed as .gz, .xz or .zst.

@@ -1,4 +1,4 @@
-"""Reader of the passages of a corpus and of their annotated word senses. Each passage becomes a Doc."""
+"""Reader of the passages (texts) of a corpus and of their annotated word senses."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """An item of a corpus, with the name of the file and the annotated word senses."""
+    """A text of a corpus, with the name of its file and the annotated word senses."""
 
     item: Item
     source: str
-    """Name of the file that contains the item."""
+    """Name of the file that contains the text."""
     senses: list[SenseInstance] | None = None
     """Annotated senses of the words; None if the file is not annotated."""
 
 
 def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
-    """Yield the passages of a corpus in order.
+    """Yield the passages of a corpus in order. A passage is a line, a record, a Doc or a sentence.
 
     A `.jsonl` file is annotated if the first record has a field `sense`. `read_senses` reads annotated files,
     and `read_shards` reads all other files.

@@ -29,7 +29,8 @@ def load_pipeline(
 
     Args:
         source: name or folder of a pipeline, name of a bundled or installed biLM, or path of a weights file.
-        lang: language code of a blank pipeline. Default: the language in the card of the weights.
+        lang: language code of a blank pipeline. Default: the language in the card (metadata) of the weights
+            file.
         tokenized: True if the text is already tokenized. The language can then be unknown.
 
     Returns:
@@ -80,20 +81,21 @@ def elmo_and_later(nlp: Language) -> list[str]:
     """Return the names of the elmo component and of all later components of a pipeline, in order.
 
     Raises:
-        ValueError: see `find_elmo`.
+        ValueError: the pipeline does not have exactly one elmo component.
     """
     name, _ = find_elmo(nlp)
     return list(nlp.pipe_names[nlp.pipe_names.index(name) :])
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return the language, a digest of the weights, and a digest of the config of a pipeline.
+    """Return values that identify the vectors of a pipeline: the language, a digest of the weights, and a
+    digest of the config.
 
-    These values identify the vectors of the pipeline. The digest of the config covers only the
-    tokenizer and the components up to elmo.
+    The digest of the config covers the tokenizer and the components up to elmo, without options that change
+    no vector.
 
     Raises:
-        ValueError: see `find_elmo`.
+        ValueError: the pipeline does not have exactly one elmo component.
     """
     name, elmo = find_elmo(nlp)
     config = nlp.config

@@ -8,14 +8,15 @@ from pathlib import Path
 from .files import lines
 
 FORM, UPOS, XPOS = 1, 3, 4
-"""Indices of columns in a row of a CoNLL-U file."""
+"""Indices of the columns of a CoNLL-U file with the word and its part-of-speech tags."""
 
 
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
-    """Yield each sentence of a CoNLL-U file as a list of rows. Each syntactic word has a row with ten
-    columns.
+    """Yield the sentences of a CoNLL-U file. A sentence is a list of syntactic words. A word is the list of
+    the ten columns of its line.
 
-    Ranges ("3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz or .zst.
+    Multiword tokens (ID "3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz
+    or .zst.
 
     Raises:
         OSError: the file cannot be read.

@@ -85,11 +85,13 @@ def json_lines(
     """Yield `parse(record)` for each record of a file with one JSON record per line. Skip blank lines.
 
     Args:
-        errors, remedy: see `lines`.
+        errors: handling of bytes that are not UTF-8: "strict" or "replace".
+        remedy: text after "Correct the file" in the error message (see `lines`).
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not JSON, or `parse` raises a ValueError for the record; the message names the line.
+        ValueError: a line is not JSON, or `parse` raises a ValueError for the record; the message names the
+            line.
     """
     for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():
@@ -125,7 +127,7 @@ def _docs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
-    """Yield the words of each Doc of a DocBin, without annotations. Memory holds the whole file.
+    """Yield the words of each Doc of a DocBin file, without annotations. Memory holds the whole file.
 
     Raises:
         OSError: the file cannot be opened.

@@ -77,10 +77,11 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
     Args:
         errors: handling of bytes that are not UTF-8. "strict" raises an error, and "replace" replaces these
             bytes.
-        remedy: end of the error message "Correct the file", such as ", or ..." with an alternative.
+        remedy: text after "Correct the file" in the error message, such as ", or set OPTION to replace".
 
     Raises:
-        ValueError: a line is not UTF-8, or a compressed file is damaged; the message names the file and the line.
+        ValueError: a line is not UTF-8, or a compressed file is damaged; the message names the file and the
+            line.
     """
     number = 0
     observer = reading_observer()

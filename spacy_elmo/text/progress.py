@@ -1,4 +1,4 @@
-"""Mechanism that tells progress bars how many bytes of text have been read."""
+"""Notification of progress bars about the number of bytes of text that have been read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
     """Inside the `with` block, the corpus readers of this package call `observer` when they have read text.
 
-    `observer` is stored in a context variable, because the readers are called many levels below the code that
-    shows a progress bar. Readers in another context (thread) do not call `observer`.
+    `observer` is stored in a context variable, because many function calls lie between the progress bar and
+    the readers. Readers in another context (thread) do not call `observer`.
 
     Args:
         observer: function that takes the number of decompressed bytes since the previous call.
