@@ -28,7 +28,7 @@ def lock(path: Path) -> Iterator[None]:
         path: the folder or file to write.
 
     Raises:
-        BlockingIOError: another process holds the lock; the message names this process.
+        BlockingIOError: another call holds the lock; the message names the process of that call.
         OSError: the lock file cannot be written.
     """
     path = Path(os.path.realpath(path))
@@ -58,7 +58,7 @@ def locked_folder(out: Path) -> Iterator[None]:
     end, remove the folder if it is empty.
 
     Raises:
-        BlockingIOError: another process holds the lock.
+        BlockingIOError: another call holds the lock.
         OSError: the folder cannot be created.
     """
     out.mkdir(parents=True, exist_ok=True)

@@ -18,8 +18,8 @@ Item: TypeAlias = str | list[str]
 """An item of a corpus: a text or a list of words. Each item becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Approximate number of characters in a shard (a group of consecutive items). This is about 13,000 English
-words. The vectors of these words in all layers of the original ELMo take 160 MB."""
+"""Approximate number of characters in a shard (a group of consecutive items). For 13,000 English words, which
+have so many characters, the vectors of all layers of the original ELMo take 160 MB."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ class Shard:
     source: str
     """Path of the file."""
     first: int
-    """Index of the first item of the shard in the corpus. The items of all files are counted together, from
-    0."""
+    """Index of the first item of the shard in the corpus, counted from 0 over all files."""
     items: list[Item]
 
     @functools.cached_property

@@ -68,8 +68,8 @@ def embed(
     opens the result.
 
     With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file, and the vectors
-    are first written to a folder, which has the name of the file plus ".parts". When the file is complete,
-    this folder is deleted. So the disk must have space for the folder and the file.
+    are first written to a folder with the name of the file plus ".parts". When the file is complete, this
+    folder is deleted. So the disk must have space for the folder and the file.
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
@@ -84,11 +84,10 @@ def embed(
         format: "safetensors" for `open_vectors`, "hdf5" in the layout of `allennlp elmo`, or "parquet".
         resume: continue an interrupted call with the same arguments. The result is the same as without
             interruption.
-        force: replace existing vectors. If they are complete, they are deleted when the new vectors are
-            complete.
+        force: replace existing vectors. Complete vectors are only deleted when the new vectors are complete.
 
     Raises:
-        BlockingIOError: another process is writing to `out`.
+        BlockingIOError: another call is writing to `out`.
         FileExistsError: `out` contains vectors, and neither `resume` nor `force` is set; or `out` is a folder
             with other files.
         IsADirectoryError: `out` is a folder, but `format` needs a file.

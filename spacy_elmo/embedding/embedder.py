@@ -74,9 +74,7 @@ class Embedder:
 
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
         """Return the vectors of each Doc: (layers, tokens, width) for all layers, (tokens, width) otherwise.
-
-        The vectors come from the model, because the Docs possibly store only the average of the layers.
-        """
+        They come from the model, because the Docs possibly store only the average of the layers."""
         model = self._elmo.model
         if self._options.layers == "average":
             return [model.ops.to_numpy(average) for average in averages(model, docs)]
@@ -86,12 +84,9 @@ class Embedder:
         return [model.ops.to_numpy(layers) for layers in all_layers]
 
     def _pool(self, vectors: np.ndarray, doc: Doc) -> np.ndarray:
-        """Return the mean or maximum of the token vectors of a Doc, without whitespace tokens.
-
-        Args:
-            vectors: (layers, tokens, width) or (tokens, width). In the result, the axis of tokens has length
-                1.
-        """
+        """Return the mean or maximum of the token vectors of a Doc, without whitespace tokens. `vectors` has
+        the shape (layers, tokens, width) or (tokens, width). In the result, the axis of tokens has length
+        1."""
         is_word = doc.to_array(IS_SPACE) == 0
         if not is_word.any():
             return np.zeros_like(vectors, shape=(*vectors.shape[:-2], 1, vectors.shape[-1]))

@@ -171,12 +171,10 @@ class VectorFolder:
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that a resumed call of `embed` has the same settings as the existing vectors.
+    """Check that a resumed call of `embed` has the same settings (`now`) as the existing vectors (`before`).
 
     Args:
         path: path of the vectors, for the error message.
-        before: settings of the existing vectors.
-        now: settings of the resumed call.
 
     Raises:
         ValueError: some settings are different. The message names these settings.

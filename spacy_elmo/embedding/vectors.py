@@ -122,11 +122,8 @@ class Vectors:
 
 
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest of an index file, and its entries for the shard files.
-
-    Raises:
-        ValueError: the index has changed since it was written, or an entry is missing or invalid.
-    """
+    """Check the digest of an index file and the entries for the shard files. Raise a ValueError if they are
+    wrong."""
     try:
         check_digests(index, path)
     except ValueError as error:

@@ -112,12 +112,8 @@ def _other_name(name: str) -> str:
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the current file names of an index: the names in `kind.files`, or the names that `_other_name`
-    returns.
-
-    Args:
-        digests: the entry `digests` of the settings, a dict with the file names as keys.
-    """
+    """Return the current file names of an index: `kind.files`, or the names that `_other_name` returns.
+    `digests` is a dict in the settings with the current names as keys."""
     other = tuple(map(_other_name, kind.files))
     return other if isinstance(digests, dict) and other[0] in digests else kind.files
 
@@ -165,11 +161,7 @@ def is_index(folder: Path) -> bool:
 
 
 def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
-    """Write the entries of a search index to a file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write the entries of a search index to a file."""
     srsly.write_jsonl(path, entries)
 
 

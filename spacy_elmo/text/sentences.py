@@ -30,20 +30,20 @@ _ENDS = frozenset(
 )
 
 _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
-"""Properties of a word, as bits of the values of `word_kinds`: not only punctuation; end mark, such as ".";
-whitespace with a newline; any whitespace. Whitespace tokens belong to no sentence."""
+"""Properties of a word, as bits: not only punctuation (`_PLAIN`), end mark (`_END`), whitespace with a
+newline (`_NEWLINE`), any whitespace (`SPACE`). Whitespace tokens belong to no sentence."""
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return a number for each word, (words,) uint8. Its bits are the properties that the sentence rule
-    needs."""
+    """Return the properties of each word that the sentence rule needs, as bits of a number, (words,)
+    uint8."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
     """Return an array that is True for each word that starts a sentence, (words,) bool.
 
-    The first word of a text starts a sentence. Whitespace tokens count as words.
+    The first word of a text starts a sentence. Whitespace tokens are also words here.
 
     Args:
         kinds: result of `word_kinds` for the words of one or several texts, (words,).
@@ -61,11 +61,8 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
-    """For each index, return the largest smaller index at which `marked` is True, or -1 if there is none.
-
-    Args:
-        marked: one-dimensional array of bool.
-    """
+    """For each index, return the largest smaller index at which `marked` (bool) is True, or -1 if there is
+    none."""
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
     return np.concatenate([[-1], last])[:-1]
 
