@@ -38,7 +38,7 @@ class _FileFormat(NamedTuple):
 def embed_here(
     nlp: Language, options: EmbedOptions, shards: Iterable[Shard]
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Compute the vectors of shards in this process, one shard after the other.
+    """Compute the vectors of shards (parts of the corpus) in this process, one shard after the other.
 
     Yields:
         (shard, content of the shard file).

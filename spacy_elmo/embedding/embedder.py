@@ -1,4 +1,4 @@
-"""Computation of the vectors of a shard."""
+"""Computation of the vectors of a shard, which is a part of the corpus with its own file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class EmbedOptions:
 
 
 class Embedder:
-    """Callable that computes the vectors of a shard. The components after elmo do not run.
+    """Callable that computes the vectors of a shard (a part of the corpus). The components after elmo do
+    not run.
 
     The content of a shard file does not depend on other shards. It depends only on the items, the pipeline,
     the machine and the number of threads. Other machines or numbers of threads can round float32 numbers

@@ -1,4 +1,5 @@
-"""Writer and lazy reader of shard files: safetensors files with the vectors of a shard and a checksum."""
+"""Writer and lazy reader of shard files: safetensors files with the vectors of a part of the corpus, and a
+checksum."""
 
 from __future__ import annotations
 

@@ -107,7 +107,8 @@ def _other_name(name: str) -> str:
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the names that the files of an index now have: the names in `kind`, or the other names.
+    """Return the present names of the files of an index. Each file has one of two names: its name in the format
+    `kind`, or the result of `_other_name`.
 
     Args:
         digests: the entry `digests` of the settings, a dict with the file names as keys.
@@ -117,8 +118,8 @@ def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
 
 
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
-    """Return the file names in the settings of an index. If the settings are damaged, return the names in
-    `kind`."""
+    """Return the file names in the settings of an index. If the settings are damaged, return the names in the
+    format `kind`."""
     try:
         digests = read_json_object(folder / _SETTINGS)["digests"]
         # Damaged settings could name files in other folders. These must not be removed.
