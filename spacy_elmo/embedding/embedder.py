@@ -36,11 +36,11 @@ class EmbedOptions:
 
 
 class Embedder:
-    """Callable that computes the content of a shard file, the vectors of consecutive texts. The pipeline
-    components after elmo do not run.
+    """Callable that computes the vectors of a shard (consecutive texts of a corpus). The pipeline components
+    after elmo do not run.
 
-    The content depends only on the texts of the shard, the pipeline, the machine and the number of threads.
-    Other machines or numbers of threads can round float32 numbers differently.
+    The content of a shard file depends only on the texts of the shard, the pipeline, the machine and the
+    number of threads. Other machines or numbers of threads can round float32 numbers differently.
 
     Raises:
         ValueError: the pipeline does not have exactly one elmo component.
