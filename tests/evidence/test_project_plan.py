@@ -183,7 +183,8 @@ def test_every_language_is_judged_by_the_same_rules(size, here):
     assert {run.data.name.split("_")[0] for run in runs} == {run.lang for run in runs} == {size}
     assert {run.variant for run in runs} == {"baseline", "vectors", "elmo", "elmo_vectors"}
     for run in runs:
-        assert run.weights == f"{size}_elmo_mini_v1"
+        (package,) = (EVIDENCE.parent / "models" / f"{size}_elmo_mini").glob("*/*.safetensors")
+        assert run.weights == package.stem
         assert run.noise == ((5, 10, 20) if run.share == 100 else ())
         assert all(test.data.name in plan.names for test in run.metrics)
 
