@@ -1,7 +1,7 @@
-"""Digests of files, settings and arrays, to detect damage and to identify the content of caches.
+"""Digests (checksums) of files, JSON values and arrays, to detect changed files and to compare content.
 
-The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic. So the digests detect
-accidental changes, not attacks.
+The algorithm is XXH3 with 128 bits. XXH3 is very fast, but not cryptographic. So the digests detect
+accidental changes, but not attacks.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
 def with_digests(
     content: Mapping[str, Any], path: Path, files: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Add an entry `digests` to the content of a JSON file, and return the new content; see `check_digests`.
+    """Return a JSON object with an additional entry `digests`, which `check_digests` can check later.
 
-    The entry contains a digest of the JSON content without this entry, and a digest of each file in `files`.
+    The entry contains a digest of `content`, and a digest of each file in `files`.
 
     Args:
-        content: a JSON object.
-        path: path of the JSON file. The function does not write the file.
-        files: names of other files in the same folder.
+        content: the JSON object without digests.
+        path: path of the JSON file that you will write. This function does not write the file.
+        files: names of existing files in the folder of the JSON file.
 
     Raises:
         OSError: a file cannot be read.
@@ -73,6 +73,11 @@ def with_digests(
 
 def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] = ()) -> None:
     """Check that a JSON file and other files have not changed since `with_digests` computed the digests.
+
+    Args:
+        content: the JSON object that was read from the JSON file, with the entry `digests`.
+        path: path of the JSON file.
+        files: names of the other files, which are in the folder of the JSON file.
 
     Raises:
         OSError: a file is missing or cannot be read.

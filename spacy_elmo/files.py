@@ -1,9 +1,9 @@
-"""Atomic writing: a file, a folder or a group of files appears complete or not at all, even after a crash.
+"""Atomic writing: a file, a folder or several files appear complete or not at all, even after a crash.
 
-New content is first written under a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because
-a rename is atomic only within a file system. Then the new file or folder is flushed to disk and renamed, and
-the parent folder is flushed. As with `open`, the permissions follow the umask, and symbolic links are
-followed.
+A new file is first written under a temporary name in the same folder (`.NAME.PROCESS-THREAD.partial`), because
+a rename is atomic only within a file system. Then the new file is flushed to disk and renamed, and the parent
+folder is flushed. New folders are written in the same way. As with `open`, the umask determines the
+permissions, and symbolic links are followed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_output_file(path: Path, *, force: bool) -> None:
         force: allow overwriting an existing file.
 
     Raises:
-        OSError: `path` is a folder; its parent folder does not exist; or the file exists, but `force` is
+        OSError: `path` is a folder; the parent folder does not exist; or the file exists, but `force` is
             false.
     """
     if path.is_dir():
@@ -41,14 +41,15 @@ def check_output_file(path: Path, *, force: bool) -> None:
 def atomic_file(
     path: str | Path, *, previous: Path | None = None, durable: bool = True
 ) -> Iterator[Path]:
-    """Yield a temporary path. When the `with` block ends without an error, rename the file at this path to
-    `path`.
+    """Yield the path of a temporary file to write. When the `with` block ends without an error, rename the
+    temporary file to `path`.
 
-    A device or a pipe, such as /dev/stdout, is written directly, without a temporary path.
+    If `path` is a device or a pipe, such as /dev/stdout, yield `path` without a temporary file.
 
     Args:
-        previous: new path for the replaced file, in the same folder; None: the replaced file is deleted.
-        durable: flush the file to disk, so that the file is complete even if the machine crashes.
+        previous: path in the same folder, to which an earlier file at `path` is moved. None: the earlier file
+            is deleted.
+        durable: flush the new file to disk, so that the file is complete even if the machine crashes.
 
     Raises:
         OSError: the file cannot be written. The error names `path`, and an earlier file at `path` is
@@ -76,14 +77,15 @@ def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> N
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder. When the `with` block ends without an error, rename the folder to `path`.
+    """Yield a temporary folder. When the `with` block ends without an error, rename the temporary folder to
+    `path`.
 
     An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and is deleted after the new
     folder has been renamed to `path`. If the process is killed between the two renames, the earlier folder
     keeps the `.old` name.
 
     Raises:
-        OSError: the folder cannot be written; its parent folder is missing; or `path` is a file. The error
+        OSError: the folder cannot be written; the parent folder is missing; or `path` is a file. The error
             names `path`, and an earlier folder at `path` is unchanged.
     """
     path = Path(os.path.realpath(path))
@@ -100,20 +102,21 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
-    """Yield a temporary folder. When the `with` block ends without an error, move its files to `folder`.
+    """Yield a temporary folder. When the `with` block ends without an error, move the files in the temporary
+    folder to `folder`.
 
-    Old files with these `names` are removed, even if there is no new file with the same name. For example, an
-    old softmax does not belong to new weights. Old files are removed in reverse order of `names`, and new
-    files are added in the order of `names`. So a program that waits for the file with the last name never
-    reads old and new files together.
+    All old files with one of the `names` are removed, even if there is no new file with the same name. For
+    example, an old softmax file does not belong to new weights. Old files are removed in reverse order of
+    `names`, and then new files are added in the order of `names`. So a program that waits for the file with
+    the last name never reads old and new files together.
 
     Args:
         folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
-        names: the names of all files that can belong to the group.
+        names: names of all files that the `with` block can write.
         force: replace earlier files.
 
     Raises:
-        OSError: `folder` is a file; `folder` cannot be written; its parent folder does not exist; or `force`
+        OSError: `folder` is a file; `folder` cannot be written; the parent folder does not exist; or `force`
             is false, but `folder` already contains one of the files. The files in `folder` are unchanged.
     """
     folder = Path(folder)
@@ -145,8 +148,8 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. The folder is first renamed to a `.partial` name, so that `path` is never an
-    incomplete folder."""
+    """Remove a folder. The folder is first renamed to a temporary name, so that no incomplete folder remains at
+    `path` if the process is killed."""
     removed = _partial(path)
     _remove(removed)
     path.replace(removed)
@@ -154,10 +157,10 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files in a folder, including the files of running processes.
+    """Remove the temporary files and folders (`.partial`) in a folder, including those of running processes.
 
     Args:
-        name: remove only the temporary files for this file or folder; None: remove all temporary files.
+        name: name of a file or folder. Only temporary files for this name are removed. None: for any name.
     """
     remains = re.compile(r".*" if name is None else rf"\.{re.escape(name)}\.[\d-]+\.partial")
     for path in folder.glob(".*.partial"):
@@ -180,8 +183,8 @@ def _partial(path: Path) -> Path:
 
 @contextmanager
 def _temporary(partial: Path, path: Path) -> Iterator[Path]:
-    """Yield a temporary path. At the end, remove the file or folder at this path. If the `with` block raises
-    an OSError, the error names the final path, not the temporary path."""
+    """Yield the temporary path `partial`. At the end, remove the file or folder at `partial`. If the `with`
+    block raises an OSError, the error names the final path `path` instead of `partial`."""
     _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial
@@ -197,8 +200,8 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
 
 
 def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Move the old file to `previous`, then rename `partial` to `path`. If the rename fails, restore the old
-    file."""
+    """Move the old file at `path` to `previous`, unless `previous` is None. Then rename `partial` to `path`. If
+    the rename fails, restore the old file."""
     kept = previous if os.path.lexists(path) else None
     if kept is not None:
         path.replace(kept)
@@ -213,8 +216,8 @@ def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool =
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
-    """Move old files from `folder` to `old`, and new files from `new` to `folder`. If a move fails, undo all
-    moves."""
+    """Move files with the given names from `folder` to `old`, and then from `new` to `folder`. If a move fails,
+    undo all moves."""
     moves = [(folder / name, old / name) for name in reversed(names)]
     moves += [(new / name, folder / name) for name in names]
     moved: list[tuple[Path, Path]] = []

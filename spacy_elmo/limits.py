@@ -1,7 +1,7 @@
-"""Upper limits for the sizes in files, such as the number of layers. No real model reaches these limits.
+"""Upper limits for sizes that are read from a file, such as the number of layers.
 
-Without limits, a damaged or hostile file of a few kilobytes could require unlimited memory or time. Each
-error message about a limit contains the value of the limit.
+No real model reaches these limits. Without them, a damaged or hostile file of a few kilobytes could require
+unlimited memory or time. Each error message about a limit contains the value of the limit.
 """
 
 # Configuration of a biLM. The largest public models have 8,192 cells and 50 characters per word.
@@ -26,5 +26,5 @@ MAX_AXES = 8
 
 
 def expanded_bytes(size: int) -> int:
-    """Return the largest allowed number of bytes after decompression, for a file of `size` bytes."""
+    """Return the largest allowed decompressed size, in bytes, of a file that has `size` bytes on disk."""
     return min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * size))
