@@ -157,7 +157,7 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files and folders (`.partial`) in a folder, including those of running processes.
+    """Remove the temporary files and folders (`.partial`) in a folder, even if a running process is writing them.
 
     Args:
         name: name of a file or folder. Only temporary files for this name are removed. None: for any name.

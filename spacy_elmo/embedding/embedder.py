@@ -1,4 +1,4 @@
-"""Computation of the vectors of a shard."""
+"""Computation of the vectors of a shard (a group of consecutive items of a corpus)."""
 
 from __future__ import annotations
 
@@ -26,24 +26,27 @@ _MAX_STRINGS = 100_000
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Options of the vectors that `embed` writes: layers, data type and pooling."""
+    """Options for the vectors that `embed` writes: layers, data type and pooling."""
 
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Method that pools the vectors of an item to one vector. None: one vector per token. Whitespace tokens are
-    not pooled. If an item has only whitespace tokens, the pooled vector is zero."""
+    """Method that pools the token vectors of an item (such as a line) to one vector. None: one vector per token.
+    Whitespace tokens are left out. If an item has only whitespace tokens, the pooled vector is zero."""
 
 
 class Embedder:
-    """Callable that computes the vectors of a shard. The components after elmo do not run.
+    """Callable that computes the vectors of a shard (a group of consecutive items of a corpus).
 
-    The content of a shard file does not depend on other shards. It depends only on the items, the pipeline,
-    the machine and the number of threads. Other machines or numbers of threads can round float32 numbers
-    differently.
+    The result does not depend on other shards. On another machine, or with another number of threads, the
+    rounding of the vectors can differ.
+
+    Args:
+        nlp: a pipeline with an elmo component. The components after elmo do not run.
+        options: layers, data type and pooling of the vectors.
 
     Raises:
-        ValueError: see `find_elmo`.
+        ValueError: the pipeline has no elmo component, or has more than one.
     """
 
     def __init__(self, nlp: Language, options: EmbedOptions) -> None:
@@ -53,7 +56,7 @@ class Embedder:
         self._options = options
 
     def __call__(self, shard: Shard) -> bytes:
-        """Compute the vectors of a shard, and return the content of the shard file."""
+        """Compute the vectors of a shard, and return the content of the shard file, in the format safetensors."""
         # Do not use a memory zone from the start: inside it, the tokenizer is slow, because it does not fill its cache.
         is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
         with self._nlp.memory_zone() if is_full else contextlib.nullcontext():
@@ -73,10 +76,10 @@ class Embedder:
         return list(self._nlp.pipe(inputs, disable=self._disabled))
 
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
-        """Return the vectors of each Doc, (..., n_tokens, width).
+        """Return the token vectors of each Doc: (layers, tokens, width) with the option `layers` "all", else
+        (tokens, width).
 
-        The vectors come from the model of the elmo component. The Docs possibly store only the average of the
-        layers.
+        The model of the elmo component computes the vectors, because the Docs possibly store only an average.
         """
         model = self._elmo.model
         if self._options.layers == "average":
@@ -87,7 +90,15 @@ class Embedder:
         return [model.ops.to_numpy(layers) for layers in all_layers]
 
     def _pool(self, vectors: np.ndarray, doc: Doc) -> np.ndarray:
-        """Pool the vectors of the tokens of a Doc, (..., n_tokens, width), to one vector, (..., 1, width)."""
+        """Return the mean or maximum of the token vectors of a Doc, without whitespace tokens.
+
+        Args:
+            vectors: (layers, tokens, width), or (tokens, width) for one layer or the average of the layers.
+            doc: the Doc.
+
+        Returns:
+            (layers, 1, width) or (1, width).
+        """
         is_word = doc.to_array(IS_SPACE) == 0
         if not is_word.any():
             return np.zeros_like(vectors, shape=(*vectors.shape[:-2], 1, vectors.shape[-1]))

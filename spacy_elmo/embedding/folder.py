@@ -1,8 +1,8 @@
-"""Folder to which `embed` writes vectors. A run can resume an earlier run, or replace existing vectors.
+"""Folder to which `embed` writes vectors. An `embed` call can resume an earlier call, or replace existing vectors.
 
-A run that replaces vectors writes the new vectors to the subfolder `.new`. When the new vectors are complete,
-the run moves them to the folder, and deletes the old vectors. If this move is interrupted, the next run
-completes the move.
+To replace vectors, `embed` writes the new vectors to the subfolder `.new`. When the new vectors are complete,
+`embed` moves them to the folder, and deletes the old vectors. If this move is interrupted, the next `embed`
+call completes the move.
 """
 
 from __future__ import annotations
@@ -27,29 +27,30 @@ _SHARDS = "shard-*.safetensors"
 
 
 class VectorFolder:
-    """Folder to which an `embed` run writes shard files.
+    """Folder to which `embed` writes shard files. Each file has the vectors of a group of consecutive items.
 
-    A killed run can be resumed, because each file is written atomically and no shard depends on another
-    shard. The resumed run computes only the missing shards, and the result is the same.
+    An interrupted `embed` call can be resumed, because each file is written atomically, and no shard depends
+    on another shard. The resumed call computes only the missing shards.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._target = path
-        """Folder for new files: `path`, or the subfolder `.new` if there are vectors to replace."""
+        """Folder for new files: `path`, or the subfolder `.new` while the vectors in `path` are being replaced."""
         self._count = 0
 
     def begin(self, settings: Mapping[str, Any], *, resume: bool, force: bool) -> None:
-        """Create the folder, and write the settings.
+        """Create the folder if necessary, and write the settings file.
 
         Args:
+            settings: arguments of the `embed` call, and a fingerprint of the pipeline.
             resume: keep existing vectors.
             force: replace existing vectors. Other files stay.
 
         Raises:
             FileExistsError: the folder contains vectors, and neither `resume` nor `force` is set.
-            FileExistsError: the path is a file, or a folder with other files.
-            ValueError: the existing vectors have other settings. The message names these settings.
+            FileExistsError: the path is a file, or a folder that contains other files but no vectors.
+            ValueError: the vectors to resume have other settings. The message names these settings.
         """
         if self.path.exists() and not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file. Choose a new or empty folder")
@@ -82,7 +83,7 @@ class VectorFolder:
         atomic_write(self._target / _SETTINGS, _json(settings))
 
     def missing(self, shards: Iterable[Shard]) -> Iterator[Shard]:
-        """Yield the shards that have no file yet.
+        """Yield those of the given shards that have no shard file yet.
 
         Raises:
             ValueError: the text of a shard has changed since the shard file was written.
@@ -99,13 +100,14 @@ class VectorFolder:
                 )
 
     def write(self, shard: Shard, content: bytes) -> dict[str, Any]:
-        """Write the file of a shard, and return the shard's entry for the index."""
+        """Write a shard file, and return the entry for the shard in the index file."""
         path = self._file(shard.number)
         atomic_write(path, content)
         return _entry(ShardFile(path))
 
     def finish(self) -> None:
-        """Write the index. Call this method after all shards from `missing` have been written.
+        """Write the index file, which lists all shards. Call this method after you have written all shards that
+        `missing` has yielded.
 
         Raises:
             ValueError: there are more shard files than shards, because text was removed from the corpus.
@@ -127,11 +129,12 @@ class VectorFolder:
             self._install()
 
     def discard(self) -> None:
-        """Delete the folder. Rename it first: after an interrupted deletion, the old name does not exist."""
+        """Delete the folder. If the deletion is interrupted, no folder remains under the old name."""
         remove_folder(self.path)
 
     def _install(self) -> None:
-        """Move the complete vectors from `.new` to the folder. An interrupted call can be repeated."""
+        """Replace the vectors in the folder by the complete vectors in the subfolder `.new`. If the move is
+        interrupted, this method can be called again."""
         new = self.path / _NEW
         shards = {entry["file"] for entry in read_json_object(new / INDEX)["shards"]}
         (self.path / INDEX).unlink(missing_ok=True)
@@ -148,7 +151,8 @@ class VectorFolder:
         self._target = self.path
 
     def _delete(self) -> None:
-        """Delete the vectors, and then the settings file, which identifies a folder of vectors."""
+        """Delete the index file and the shard files. Delete the settings file last, because this file marks the
+        folder as a folder of vectors."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
         (self.path / _SETTINGS).unlink(missing_ok=True)
@@ -158,12 +162,12 @@ class VectorFolder:
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that a resumed run has the same settings as the existing vectors.
+    """Check that an `embed` call with `resume` has the same settings as the existing vectors.
 
     Args:
-        path: path of the vectors, for the error message.
+        path: path of the existing vectors, for the error message.
         before: settings of the existing vectors.
-        now: settings of the resumed run.
+        now: settings of the new call.
 
     Raises:
         ValueError: some settings are different. The message names these settings.
