@@ -16,14 +16,15 @@ _SETTINGS = "spacy_elmo_settings"
 
 
 def write_hdf5(vectors: Vectors, path: Path) -> None:
-    """Write vectors to an HDF5 file with one dataset per item. The names of the datasets are "0", "1", ...
+    """Write vectors to an HDF5 file with one dataset per item of the corpus, such as a line.
 
-    As in AllenNLP, a dataset has the shape (layers, n_tokens, width), or (n_tokens, width) for the average or a single
-    layer. The dataset `sentence_to_index`, (1,), contains a JSON object: {tokens of an item joined by spaces:
-    name of the dataset}. If several items have the same tokens, the object names the dataset of the last
-    item. This object is in memory, but the vectors of the corpus are not.
+    The datasets have the names "0", "1", ..., in the order of the items. As in AllenNLP, a dataset has the shape
+    (layers, tokens, width), or (tokens, width) if the vectors are from one layer or the average of the layers.
+    With pooling, the axis for tokens is missing. A blank line has a dataset with 0 tokens.
 
-    The dataset of a blank line has no tokens. AllenNLP rejects blank lines.
+    Another dataset, `sentence_to_index`, contains a JSON object that maps the tokens of each item, joined by
+    spaces, to the name of the item's dataset. If several items have the same tokens, the object names the
+    dataset of the last such item.
 
     Raises:
         OSError: the file cannot be written.
@@ -46,7 +47,7 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
 
 
 def read_hdf5_settings(path: Path) -> Mapping[str, Any]:
-    """Return the settings of the vectors in a file that `write_hdf5` has written.
+    """Return the settings of the `embed` call that made the vectors in an HDF5 file of `write_hdf5`.
 
     Raises:
         ValueError: the file has another format, or is damaged.

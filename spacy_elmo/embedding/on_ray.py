@@ -1,4 +1,4 @@
-"""Computation of the vectors of a corpus on a Ray cluster, with one actor per core or per GPU."""
+"""Computation of the vectors of a corpus on a Ray cluster, with one Ray actor (process) per core or per GPU."""
 
 from __future__ import annotations
 
@@ -30,23 +30,27 @@ def embed_on_ray(
     gpu: bool = False,
     code: Path | None = None,
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Compute the vectors of shards on a Ray cluster.
+    """Compute the vectors of shards (groups of consecutive items of a corpus) on a Ray cluster.
 
-    The function uses the cluster that this process has joined, or the cluster at the environment variable
-    `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine. Each actor receives the
-    pipeline from this process, and sends the content of the shard files to this process. So the machines need
-    no shared folder. If an actor dies, Ray restarts the actor, and computes the shards of this actor again.
+    The function uses the cluster that this process has joined, or the cluster whose address is in the
+    environment variable `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine. The
+    machines need no shared folder, because each actor (Ray's worker process) receives the pipeline from this
+    process, and returns the vectors to this process. If an actor dies, Ray restarts the actor, and computes
+    the actor's shards again.
 
     Args:
+        nlp: a pipeline with an elmo component.
+        options: layers, data type and pooling of the vectors.
+        shards: the shards.
         gpu: use one actor per GPU instead of one per core.
         code: Python file that every actor imports. The file must have the same path on all machines.
 
     Yields:
-        (shard, content of the shard file), in the order in which the shards are ready.
+        Pairs (shard, content of the shard file), in the order in which the shards are ready.
 
     Raises:
         ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could start.
-        ValueError: the cluster has no cores, or has no GPUs for `gpu`. See also `Embedder`.
+        ValueError: the cluster has no cores, or `gpu` is true and the cluster has no GPUs. See also `Embedder`.
     """
     # Ray sends usage statistics to its developers unless this is set.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -86,7 +90,7 @@ def embed_on_ray(
 
 
 class _Actor:
-    """Ray actor, a process with one thread and its own copy of the pipeline."""
+    """Ray actor: a process that has its own copy of the pipeline, and computes one shard at a time."""
 
     def __init__(
         self, pipeline: tuple[bytes, bytes], options: EmbedOptions, gpu: bool, code: Path | None
@@ -105,7 +109,7 @@ class _Actor:
         self._embedder = Embedder(nlp, options)
 
     def embed(self, shard: Shard) -> bytes:
-        """Compute the content of a shard file."""
+        """Compute the vectors of a shard, and return the content of the shard file."""
         return self._embedder(shard)
 
 

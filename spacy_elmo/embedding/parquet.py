@@ -18,14 +18,15 @@ _SETTINGS = b"spacy_elmo_settings"
 
 
 def write_parquet(vectors: Vectors, path: Path) -> None:
-    """Write vectors to a Parquet file with one row per item and one row group per shard.
+    """Write vectors to a Parquet file with one row per item of the corpus, such as a line.
 
-    The columns are
+    Each shard (group of consecutive items) becomes a row group of Parquet. The columns are
 
-    - `id` (int64): the number of the item;
-    - `tokens`: a list of strings;
-    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or a single layer: a list with a
-      vector for each token. With pooling: one vector.
+    - `id` (int64): the index of the item in the corpus, from 0;
+    - `tokens`: the item's tokens, a list of strings;
+    - `layer_0`, `layer_1`, ... if the vectors are from all layers: the vectors of the tokens in this layer, a list
+      of vectors. If the vectors are from one layer or the average of the layers, the only such column is
+      `vectors`. With pooling, the values are single vectors instead of lists.
     """
     writer = None
     try:
@@ -41,7 +42,7 @@ def write_parquet(vectors: Vectors, path: Path) -> None:
 
 
 def read_parquet_settings(path: Path) -> Mapping[str, Any]:
-    """Return the settings of the vectors in a file that `write_parquet` has written.
+    """Return the settings of the `embed` call that made the vectors in a Parquet file of `write_parquet`.
 
     Raises:
         ValueError: the file has another format, or is damaged.

@@ -1,4 +1,8 @@
-"""Writer and lazy reader of shard files: safetensors files with the vectors of a shard and a checksum."""
+"""Writer and lazy reader of shard files.
+
+A shard file is a safetensors file with the tokens and vectors of a shard (a group of consecutive items of a
+corpus) and a checksum.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ _METADATA = {
 
 
 def shard_name(number: int) -> str:
-    """Return the file name of a shard, such as "shard-000012.safetensors"."""
+    """Return the file name of the shard with an index, such as "shard-000012.safetensors" for 12."""
     return f"shard-{number:06}.safetensors"
 
 
@@ -31,18 +35,20 @@ def encode_shard(
 ) -> bytes:
     """Return the content of a shard file. Equal arguments give equal bytes.
 
-    The file contains these tensors, where `rows` is the number of tokens of all items:
+    The items of the shard have n tokens in total, and the file numbers these tokens from 0 to n - 1. The file
+    contains four tensors:
 
-    - `vectors` (..., rows, width), or (..., items, width) if pooled: the argument `vectors`;
-    - `offsets` (items + 1,) int64: the rows of item i are `offsets[i]` to `offsets[i + 1] - 1`;
-    - `token_bytes` (bytes,) uint8: the tokens of all items in UTF-8, concatenated;
-    - `token_offsets` (rows + 1,) int64: the bytes of token j are `token_offsets[j]` to `token_offsets[j + 1] - 1`.
+    - `vectors`: the argument `vectors`;
+    - `offsets` (items + 1,) int64: item i has the tokens `offsets[i]` to `offsets[i + 1] - 1`;
+    - `token_bytes` (bytes,) uint8: all tokens in UTF-8, concatenated;
+    - `token_offsets` (n + 1,) int64: token j has the bytes `token_offsets[j]` to `token_offsets[j + 1] - 1`.
 
     Args:
-        vectors: concatenated vectors of all items, float16 or float32. If there are all layers, the first
-            axis is the layer.
+        shard: the shard, a group of consecutive items of a corpus.
+        vectors: concatenated vectors of all items, (n, width) float16 or float32; if pooled, (items, width).
+            If the vectors are from all layers, `vectors` has an additional first axis for the layers.
         tokens: the tokens of each item.
-        pooled: True if `vectors` has one row per item. False: one row per token.
+        pooled: True: `vectors` has one vector per item. False: one vector per token.
     """
     words = [token.encode("utf8") for item in tokens for token in item]
     tensors = {
@@ -69,7 +75,7 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return a digest of the metadata, and of the shapes, data types and values of the tensors."""
+    """Return one digest of the metadata and of all tensors (shapes, data types and values), in hexadecimal digits."""
     checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())
@@ -78,7 +84,9 @@ def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
 
 
 class ShardFile:
-    """Shard file that is mapped into memory, so only the requested items are read.
+    """Reader of a shard file. The file is mapped into memory, so only the requested items are read.
+
+    A shard is a group of consecutive items of a corpus. An item is, for example, a line.
 
     Raises:
         OSError: the file does not exist.
@@ -94,7 +102,7 @@ class ShardFile:
         self._tensors = self._checked(self._map_tensors)
 
     def verify(self) -> None:
-        """Compare the content with the checksum. This method reads the whole file.
+        """Compare the content of the file with the checksum in the file. This method reads the whole file.
 
         Raises:
             ValueError: the file has changed since it was written.
@@ -105,7 +113,8 @@ class ShardFile:
             raise self._damaged()
 
     def _checked(self, parse: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Call a parser, and turn any exception into the error for a damaged file."""
+        """Call a function that parses a part of the file. If the function raises any exception, raise a ValueError
+        about a damaged file."""
         try:
             return parse()
         except Exception as error:
@@ -146,14 +155,18 @@ class ShardFile:
         return tensors
 
     def tensor(self, name: str) -> np.ndarray:
-        """Return a read-only tensor of the file. `encode_shard` describes the tensors and their names."""
+        """Return a read-only tensor of the file. For the names and shapes of the tensors, see `encode_shard`."""
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:
-        """Return the vectors of an item, (..., n_tokens, width), or the pooled vector, (..., width).
+        """Return the vectors of an item.
 
         Args:
-            item: number of the item in the shard, from 0.
+            item: index of the item in the shard, from 0.
+
+        Returns:
+            The token vectors, (tokens, width), or the pooled vector, (width,). If the file has the vectors of
+            all layers, there is an additional first axis for the layers.
         """
         vectors, offsets = self.tensor("vectors"), self.tensor("offsets")
         if self.metadata["pooled"]:
@@ -164,7 +177,7 @@ class ShardFile:
         """Return the tokens of an item.
 
         Args:
-            item: number of the item in the shard, from 0.
+            item: index of the item in the shard, from 0.
 
         Raises:
             ValueError: the bytes of the tokens are damaged.

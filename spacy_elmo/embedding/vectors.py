@@ -1,4 +1,4 @@
-"""Random access to the vectors of the items of a corpus on disk."""
+"""Reader of the vectors that `embed` has written to disk, with random access to the items of the corpus."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
 _MOST_ROWS = 1 << 48
-"""Limit for the number of items and the number of rows. No disk holds so many rows, and Python supports
-lengths below 2**63."""
+"""Limit for the number of items and for the number of tokens in an index file. A larger number shows that the file is
+damaged. Python supports only lengths below 2**63."""
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
 
 
@@ -28,8 +28,9 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
     """Open the vectors that `embed` or `python -m spacy elmo embed` has written to a folder.
 
     Args:
-        verify: compare each shard with its checksum before the first use of the shard. The comparison reads
-            the whole shard.
+        folder: the output folder of `embed`.
+        verify: compare each file of vectors with the checksum in the file before the first use of the file. The
+            comparison reads the whole file.
 
     Raises:
         FileNotFoundError: the folder does not exist.
@@ -54,11 +55,13 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
 
 class Vectors:
-    """Sequence with one array for each item of a corpus: the item's vectors, (layers, n_tokens, width).
+    """Sequence with one array for each item (such as a line) of a corpus: the item's vectors, (layers, tokens, width).
 
     If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
-    pooling, the arrays have no axis for tokens. The arrays are read-only. They are mapped from the files, so
-    only the items that you use are in memory.
+    pooling, the arrays have no axis for tokens. The arrays are read-only memory maps of the files, so only the
+    items that you use are read.
+
+    A shard is a group of consecutive items, whose vectors are stored in one file.
     """
 
     def __init__(self, folder: Path, index: Mapping[str, Any], *, verify: bool = True) -> None:
@@ -66,10 +69,11 @@ class Vectors:
         self._verify = verify
         self._verified: set[int] = set()
         self.settings: dict[str, Any] = dict(index["settings"])
-        """Settings of the `embed` run, with the fingerprint of the pipeline."""
+        """Arguments of the `embed` call that made the vectors, and the fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """Entries of the shards. The fields are `file` (name of the shard file), `source` (path of the text),
-        `first` (number of the first item), `items` (number of items) and `rows` (number of tokens)."""
+        """Description of each shard file, a dict with the keys `file` (name of the shard file), `source` (path of the
+        text file), `first` (index of the first item in the corpus), `items` (number of items) and `rows` (number of
+        tokens)."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 
@@ -87,17 +91,20 @@ class Vectors:
         """Return the tokens of an item.
 
         Args:
-            number: number of the item in the corpus, from 0.
+            number: index of the item in the corpus, from 0.
         """
         shard, item = self._find(number)
         return shard.tokens(item)
 
     def shard(self, number: int) -> ShardFile:
-        """Open a shard file. Use it to read many items of one shard.
+        """Open a shard file, for example to read many consecutive items fast.
+
+        Args:
+            number: index of the file in `files`, from 0.
 
         Raises:
             OSError: the file does not exist.
-            ValueError: the file is damaged, or does not belong to the index.
+            ValueError: the file is damaged, or does not belong to the vectors in this folder.
         """
         entry = self.files[number]
         shard = ShardFile(self.folder / entry["file"])
@@ -111,7 +118,11 @@ class Vectors:
         return shard
 
     def _find(self, number: int) -> tuple[ShardFile, int]:
-        """Return the shard file that contains an item, and the number of the item in this shard."""
+        """Return the shard file that contains an item of the corpus, and the index of the item in this shard.
+
+        Args:
+            number: index of the item in the corpus. Negative indices count from the end.
+        """
         index = operator.index(number)
         index += len(self) if index < 0 else 0
         if not 0 <= index < len(self):
@@ -121,10 +132,14 @@ class Vectors:
 
 
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest and the entries of an index file.
+    """Check the digest and the entries of an index file, which lists the files of a folder of vectors.
+
+    Args:
+        path: path of the index file.
+        index: content of the index file.
 
     Raises:
-        ValueError: the index has changed since it was written, or an entry is missing or invalid.
+        ValueError: the index file has changed since it was written, or an entry is missing or invalid.
     """
     try:
         check_digests(index, path)
