@@ -1,5 +1,5 @@
-"""Functions that index the sentences of a corpus, and functions that load the pipeline of an index for
-queries."""
+"""Search in a corpus: add the sentences of the corpus to a search index, and load the pipeline of an index to
+process queries."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .index import SearchIndex
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Add the sentences of a corpus to a search index. The option `get_spans` of the component `elmo`
-    determines the sentences.
+    """Process a corpus with a pipeline, and add the sentences of the corpus to a search index.
 
-    `read_docs` processes the text with the pipeline. The components after `elmo` do not run.
+    The option `get_spans` of the component `elmo` determines the sentences. The components after `elmo` do not
+    run.
 
     Args:
-        text: see `read_docs`.
-        tokenized: the texts are already tokenized, with spaces between the tokens.
+        text: a file, a folder or a glob pattern.
+        tokenized: True if the texts are already tokenized, with spaces between the tokens.
 
     Yields:
-        The number of tokens added since the previous yield.
+        The number of tokens that were added since the previous value.
 
     Raises:
         ValueError: the text has no words.
@@ -50,9 +50,11 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata (JSON types) with which `index_pipeline` can load the pipeline of an index again.
+    """Return metadata for a search index, in JSON types. With this metadata, `index_pipeline` can load the pipeline
+    again.
 
     Args:
+        nlp: the pipeline that computes the vectors of the index.
         source, lang, tokenized: the arguments with which `load_pipeline` loaded the pipeline.
     """
     path = Path(source)
@@ -65,11 +67,11 @@ def corpus_source(
 
 
 def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Language:
-    """Load the pipeline with which an index was made.
+    """Load the pipeline that computed the vectors of a search index.
 
     Args:
-        about: metadata of the index, which `corpus_source` has returned.
-        source: new location of the pipeline, if the pipeline was moved.
+        about: metadata of the index (`SearchIndex.about`), as returned by `corpus_source`.
+        source: new path of the pipeline, if the pipeline was moved. None: use the path in the metadata.
 
     Raises:
         OSError, ValueError: see `load_pipeline`.
@@ -90,12 +92,12 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
 
 def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Load the pipeline with which an index was made, and return a function that processes the text of a
-    query.
+    """Load the pipeline that computed the vectors of a search index. Return a function that converts the text of
+    a query to a Doc with this pipeline.
 
     Args:
         index: the search index.
-        source: see `index_pipeline`.
+        source: new path of the pipeline, if the pipeline was moved.
 
     Raises:
         OSError, ValueError: see `index_pipeline`.

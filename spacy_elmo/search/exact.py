@@ -13,7 +13,7 @@ _ROUNDING = 1e-5
 
 
 class ExactNeighbors:
-    """Exact nearest-neighbor search. The vectors have length 1 and are stored as one matrix.
+    """Exact nearest-neighbor search by cosine. All vectors have length 1, and are in memory as one matrix.
 
     Args:
         width: number of dimensions of the vectors.
@@ -31,15 +31,15 @@ class ExactNeighbors:
         return sum(map(len, self._blocks))
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
+        """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
         self._blocks.append(vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k vectors nearest to a vector of length 1, (width,).
+        """Find the k stored vectors that are nearest to a vector of length 1, (width,).
 
         Returns:
-            The indices and the cosines of the k vectors, nearest first. If there are fewer vectors, all are
-            returned. Vectors with equal cosines are in the order of their indices.
+            The indices, (k,), and the cosines, (k,), nearest vector first. If fewer than k vectors are stored, the
+            result contains all. Vectors with equal cosines are in the order of their indices.
         """
         matrix = self._matrix()
         approximate = matrix @ vector
@@ -51,7 +51,7 @@ class ExactNeighbors:
         return candidates[order], cosines[order]
 
     def to_disk(self, path: Path) -> None:
-        """Write the vectors to a file in NumPy's format."""
+        """Write the vectors to a file in NumPy's format `.npy`."""
         with path.open("wb") as file:
             np.save(file, self._matrix())
 
@@ -61,7 +61,7 @@ class ExactNeighbors:
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: the file has another format, or is damaged.
+            ValueError: the file has another format or is damaged.
         """
         matrix = read_npy(path, "float32", axes=2)
         neighbors = cls(matrix.shape[1])

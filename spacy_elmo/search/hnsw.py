@@ -1,4 +1,4 @@
-"""Approximate nearest-neighbor search with usearch, for millions of vectors. A search can miss some near vectors."""
+"""Approximate nearest-neighbor search with the library usearch, for millions of vectors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from usearch.index import Index, MetricKind, ScalarKind
 
 
 class HnswNeighbors:
-    """Approximate nearest-neighbor search in vectors of length 1, by a graph that links near vectors (HNSW).
+    """Approximate nearest-neighbor search by cosine, in a graph that links near vectors (HNSW).
 
-    A query visits a small part of the graph. The graph is built by the library usearch, which has its own
-    threads. The library faiss is not used: on macOS, a process crashes if it loads the OpenMP libraries of
-    both faiss and torch.
+    All vectors have length 1. A search visits only a small part of the graph, so it can miss some near vectors.
+    The library usearch is used instead of faiss, because on macOS a process crashes if it loads both the
+    OpenMP library of faiss and the OpenMP library of torch.
 
     Args:
         width: number of dimensions of the vectors.
@@ -31,15 +31,15 @@ class HnswNeighbors:
         return len(self._index)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
+        """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
         start = len(self)
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k vectors nearest to a vector of length 1, (width,), by approximate search.
+        """Find about the k stored vectors that are nearest to a vector of length 1, (width,).
 
         Returns:
-            The indices and the cosines of the vectors, nearest first. Some near vectors can be missing.
+            The indices and the cosines of at most k vectors, nearest vector first. Some near vectors can be missing.
         """
         matches = self._index.search(vector, k)
         return matches.keys.astype(np.int64), 1 - matches.distances

@@ -26,7 +26,7 @@ _VECTORS, _SPANS = SENTENCES.files
 
 
 class Hit(NamedTuple):
-    """A Span that a search has found, with its similarity to the query."""
+    """A Span that a search has found, and the similarity of the Span and the query."""
 
     doc_id: str
     start: int
@@ -35,11 +35,11 @@ class Hit(NamedTuple):
     """Index of the last token of the Span in the Doc, plus 1."""
     text: str
     cosine: float
-    """Cosine of the vectors of the Span and the query."""
+    """Cosine of the Span's vector and the query's vector."""
 
 
 class Neighbors(Protocol):
-    """Interface of the nearest-neighbor search in a collection of vectors of length 1."""
+    """Interface of the classes for nearest-neighbor search. The stored vectors have length 1."""
 
     @property
     def width(self) -> int:
@@ -48,28 +48,27 @@ class Neighbors(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add vectors of length 1, (n, width) float32. Their indices follow the indices of earlier vectors."""
+        """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """For a vector, (width,), return the indices and the cosines of the k nearest vectors, nearest
-        first."""
+        """Return the indices and the cosines of the k stored vectors nearest to `vector`, (width,), nearest first."""
 
     def to_disk(self, path: Path) -> None:
-        """Write the vectors to a file that the class method `from_disk` can load."""
+        """Write the vectors to a file, which the class method `from_disk` can load."""
 
 
 class SearchIndex:
-    """Index of Docs and Spans. A search finds the entries that are most similar to a Doc, Span or Token.
+    """Search index of Docs and Spans. A search finds the entries that are most similar to a Doc, Span or Token.
 
     The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The similarity
-    is the cosine of two vectors. The index stores only the vectors and the texts.
+    is the cosine of two vectors. The index stores the vectors, the texts and the token positions, but not the Docs.
 
     Args:
-        layer: layer of the vectors; None: the average of all layers, as in `_.elmo`.
+        layer: index of the biLM layer whose vectors are compared. None: the average of all layers, as in `_.elmo`.
         method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search time hardly
             grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
             `pip install spacy-elmo[search]`.
-        about: metadata to store with the index, in JSON types.
+        about: any metadata to store with the index, in JSON types.
 
     Raises:
         ValueError: `method` is unknown, or the library for "hnsw" is not installed.
@@ -93,13 +92,14 @@ class SearchIndex:
         return len(self._entries)
 
     def add(self, doc_id: str, tokens: Iterable[Tokens]) -> None:
-        """Add Spans of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Spans without words are left out.
+        """Add Spans of a Doc, or the whole Doc. A Span with only whitespace tokens is left out.
 
         Args:
-            doc_id: name of the Doc. Each hit in this Doc contains the name.
+            doc_id: any name for the Doc. A search returns this name in each hit from the Doc.
+            tokens: the Spans, such as `doc.sents`, or `[doc]` for the whole Doc.
 
         Raises:
-            ValueError: the Doc has no vectors, or its vectors and the vectors of the index differ in width.
+            ValueError: the Doc has no vectors, or the width of the vectors differs from earlier Docs.
         """
         entries, vectors = [], []
         for span in map(as_span, tokens):

@@ -1,4 +1,7 @@
-"""Functions that read and write the folder of an index. Digests in the settings detect damaged files."""
+"""Reader and writer of the folder of a search index.
+
+The settings file contains a digest (checksum) of each file, so damaged files are detected.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,13 @@ class IndexFormat(NamedTuple):
     """File format of one type of index, such as `SearchIndex`."""
 
     name: str
-    """Name and version of the format, as in the settings of an index."""
+    """Name and version of the format, which the settings file of an index contains."""
     command: str
     """Command that creates an index in this format, for error messages."""
     files: tuple[str, ...]
-    """Names of the files of an index, without the settings file."""
+    """Names of all files in the folder of an index, except the settings file."""
     types: Mapping[str, Any]
-    """Names and types of the settings."""
+    """Expected type of each setting in the settings file, by name."""
 
 
 SENTENCES = IndexFormat(
@@ -42,7 +45,7 @@ SENTENCES = IndexFormat(
 
 
 class IndexEntry(NamedTuple):
-    """Entry of a search index: a Span and the name of its Doc."""
+    """Entry of a search index: the name of a Doc, and the token positions and the text of a Span in this Doc."""
 
     doc_id: str
     start: int
@@ -52,12 +55,17 @@ class IndexEntry(NamedTuple):
 
 @contextmanager
 def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield a temporary folder for the files of an index. When the `with` block ends, move the files to
-    `folder`.
+    """Yield a temporary folder for the files of an index. When the `with` block ends without an error, move the
+    files to `folder`, and write the settings file.
 
-    An earlier index in `folder`, in any format, is replaced in one step when all new files are complete. To
-    make this possible, each file has two possible names (see `_other_name`). The new files get the names that
-    are not in use. Then the new settings, which contain the new names, replace the old settings.
+    If `folder` already contains an index, the new index replaces the old index atomically. For this purpose,
+    each file has two possible names (see `_other_name`). The new files get the names that are not in use. Then
+    a new settings file, which contains the new names, replaces the old settings file.
+
+    Args:
+        folder: folder of the index.
+        kind: format of the index.
+        settings: content of the settings file, without digests.
 
     Raises:
         OSError: a file cannot be written.
@@ -91,7 +99,8 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
 @contextmanager
 def _named_errors(folder: Path) -> Iterator[None]:
-    """Add the name of the folder to errors without a file name, such as errors of NumPy and usearch."""
+    """If the `with` block raises an OSError without a file name (as NumPy and usearch do), add the name of the
+    folder to the error."""
     try:
         yield
     except OSError as error:
@@ -107,18 +116,18 @@ def _other_name(name: str) -> str:
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the names that the files of an index now have: the names in `kind`, or the other names.
+    """Return the current names of the files of an index: the names in `kind`, or their second names.
 
     Args:
-        digests: the entry `digests` of the settings, a dict with the file names as keys.
+        digests: the entry `digests` of the settings file, a dict with the current names as keys.
     """
     other = tuple(map(_other_name, kind.files))
     return other if isinstance(digests, dict) and other[0] in digests else kind.files
 
 
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
-    """Return the file names in the settings of an index. If the settings are damaged, return the names in
-    `kind`."""
+    """Return the file names in the settings file of an index. If the settings file is damaged, return the file
+    names of the format `kind`."""
     try:
         digests = read_json_object(folder / _SETTINGS)["digests"]
         # Damaged settings could name files in other folders. These must not be removed.
@@ -133,10 +142,10 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 
 
 def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Check the digests of an index, and return the settings and the paths of the files.
+    """Check the digests of an index, and return the settings of the index and the paths of the files.
 
     Returns:
-        The settings, and a dict that maps each file name in `kind` to the path of the file.
+        The settings, and a dict from each file name in `kind` to the path of the file.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
@@ -157,7 +166,7 @@ def is_index(folder: Path) -> bool:
 
 
 def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
-    """Write the entries of a search index to a file.
+    """Write the entries of a search index to a JSONL file.
 
     Raises:
         OSError: the file cannot be written.
@@ -166,7 +175,7 @@ def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
 
 
 def read_entries(path: Path) -> list[IndexEntry]:
-    """Read the entries of a search index from a file.
+    """Read the entries of a search index from a file that `write_entries` has written.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Computation of one vector for a Doc, Span or Token, for similarity search."""
+"""Computation of the vector of a Doc, Span or Token for similarity search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tokens: TypeAlias = Doc | Span | Token
 
 
 def as_span(tokens: Tokens) -> Span:
-    """Convert a Doc, Span or Token to a Span."""
+    """Convert a Doc, Span or Token to a Span with the same tokens."""
     if isinstance(tokens, Span):
         return tokens
     if isinstance(tokens, Token):
@@ -23,12 +23,13 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """Return the mean vector of the tokens of a Span, (width,) float32. Whitespace tokens are left out.
+    """Return the mean of the ELMo vectors of a Span's tokens, (width,) float32. Whitespace tokens are left out.
 
     The result is None if the Span has only whitespace tokens.
 
     Args:
-        layer: index of the layer; None: the average of all layers, as in `span._.elmo`.
+        span: a Span of a Doc that an elmo component has processed.
+        layer: index of the biLM layer. None: the average of all layers, as in `span._.elmo`.
 
     Raises:
         ValueError: the Doc has no vectors, or the Doc has no layer with this index.
