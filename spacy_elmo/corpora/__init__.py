@@ -1,1 +1,1 @@
-"""Readers of corpora (lines, records, sentences, word senses), and functions that load pipelines."""
+"""Readers of corpora, which yield texts, lists of words, Docs or word senses; and functions that load pipelines."""

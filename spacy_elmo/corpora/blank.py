@@ -1,4 +1,4 @@
-"""Creation of blank pipelines whose only component is elmo."""
+"""Creation of blank spaCy pipelines with one component, `elmo`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ANY_LANGUAGE = "xx"
 def blank_pipeline(
     source: str, lang: str | None = None, *, fallback: str | None = None
 ) -> tuple[Language, list[str]]:
-    """Return a blank pipeline whose only component is elmo. The component loads the weights at its first use.
+    """Return a blank spaCy pipeline with one component, `elmo`. The component loads the weights at its first use.
 
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
-        lang: language code of the pipeline. Default: the language in the card of the weights.
+        lang: language code of the pipeline. Default: the language in the card (metadata) of the weights.
         fallback: language code if `lang` is None and the card contains no language.
 
     Returns:
-        The pipeline, and warnings for the user. The config of the pipeline contains the name of the weights, or the
-        absolute path of the file.
+        The pipeline, and a list of warnings to show to the user. The config of the pipeline contains the name of
+        the biLM, or the absolute path of the weights file.
 
     Raises:
         OSError: the file does not exist.

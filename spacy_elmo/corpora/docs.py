@@ -1,4 +1,4 @@
-"""Reader that creates the Docs of a corpus."""
+"""Reader that processes a corpus with a pipeline, and yields the Docs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from .items import corpus_files, read_shards
 
 
 class CorpusDoc(NamedTuple):
-    """A Doc of a corpus, and the name of the Doc."""
+    """A Doc of a corpus, and a name that tells where the text of the Doc is."""
 
     name: str
-    """Path of the file, and number of the Doc in the file, from 1. For example, the name of the twelfth line
-    is "letters.txt:12"."""
+    """Path of the text file, and number of the Doc in the file, from 1. For example, the Doc of the twelfth line of
+    letters.txt has the name "letters.txt:12"."""
     doc: Doc
 
 
 def read_docs(
     nlp: Language, text: str, *, disable: Collection[str], tokenized: bool = False
 ) -> Iterator[list[CorpusDoc]]:
-    """Yield lists of Docs, one list for each shard of a corpus. Each item of a shard becomes a Doc.
+    """Process a corpus with a pipeline, and yield lists of consecutive Docs.
+
+    Each item of the corpus, such as a line, becomes a Doc. A list contains the Docs of one shard of `read_shards`.
 
     Args:
+        nlp: the pipeline.
         text: a file, a folder or a glob pattern.
         disable: names of the components that do not run.
         tokenized: True if the texts are already tokenized, with spaces between words.

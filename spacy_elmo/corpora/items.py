@@ -1,4 +1,4 @@
-"""Reader of the items (lines, records, sentences) of a corpus, in shards (groups of consecutive items)."""
+"""Reader of a corpus in shards. A shard is a group of consecutive items: lines, records, Docs or sentences."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ Item: TypeAlias = str | list[str]
 """An item of a corpus: a text or a list of words. Each item becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Approximate number of characters in a shard. This is about 13,000 English words. The vectors of these words
-in all layers of the original ELMo take 160 MB."""
+"""Approximate number of characters in a shard (a group of consecutive items). This is about 13,000 English words.
+The vectors of so many words in all layers of the original ELMo take 160 MB."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One or more consecutive items of one file."""
+    """One or more consecutive items of one file of a corpus. An item is, for example, a line."""
 
     number: int
     source: str
     """Path of the file."""
     first: int
-    """Number of the first item of the shard, counted from 0 over all files."""
+    """Index of the first item of the shard in the corpus. The first item of the first file has the index 0."""
     items: list[Item]
 
     @functools.cached_property
     def digest(self) -> str:
-        """Digest of the items of the shard, 32 hexadecimal digits."""
+        """Digest (checksum) of the items of the shard, 32 hexadecimal digits."""
         return json_digest(self.items)
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return a sorted list of the files of a corpus: `.conllu` files, and all files that `text_files`
-    supports.
+    """Return the paths of the files of a corpus, sorted. The files can be `.conllu` files, and all files that
+    `text_files` supports.
 
     Args:
         source: a file, a folder or a glob pattern.
@@ -53,9 +53,9 @@ def corpus_files(source: str) -> list[Path]:
 
 
 def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
-    """Yield the items of files in shards of similar size, in order. All items of a shard are from one file.
+    """Yield shards (groups of consecutive items) of similar size. All items of a shard are from one file.
 
-    The type of file determines the items:
+    The type of a file determines what an item is:
 
     - `.jsonl`: each record is an item, with a list of words (`tokens`) or a text (`text`).
     - `.spacy` (a DocBin): each Doc is an item, as a list of words. The whole file is in memory.

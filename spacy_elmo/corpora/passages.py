@@ -1,4 +1,4 @@
-"""Reader of the passages of a corpus and of their annotated word senses. Each passage becomes a Doc."""
+"""Reader of the passages of a corpus, such as lines or sentences, and of the annotated word senses in each passage."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """An item of a corpus, with the name of the file and the annotated word senses."""
+    """A passage of a corpus, such as a line or a sentence, with its file name and its annotated word senses."""
 
     item: Item
     source: str
-    """Name of the file that contains the item."""
+    """Name of the file that contains the passage, without the folder."""
     senses: list[SenseInstance] | None = None
-    """Annotated senses of the words; None if the file is not annotated."""
+    """Annotated words of the passage with their senses. None if the file is not annotated."""
 
 
 def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
     """Yield the passages of a corpus in order.
 
-    A `.jsonl` file is annotated if the first record has a field `sense`. `read_senses` reads annotated files,
-    and `read_shards` reads all other files.
+    If the first record of a `.jsonl` file has a field `sense`, the file has annotated word senses, and is read by
+    `read_senses`. All other files are read by `read_shards`.
 
     Args:
         source: a file, a folder or a glob pattern.

@@ -1,4 +1,4 @@
-"""Functions that load a pipeline, find the elmo component, and compute a fingerprint of the vectors."""
+"""Functions for pipelines: load a pipeline, find the elmo component, and compute a fingerprint of the pipeline."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ LayerSelection: TypeAlias = Literal["all", "average", "top"]
 _WITHOUT_EFFECT = (
     "frozen", "trainable", "unfreeze_at", "learn_rate_factor", "max_batch_tokens", "cache_mb", "cache_dir", "hooks",
 )  # fmt: skip
-"""Options of elmo that do not change any vector."""
+"""Options of the component `elmo` that do not change the vectors of a Doc."""
 
 
 def load_pipeline(
     source: str, *, lang: str | None = None, tokenized: bool = False
 ) -> tuple[Language, list[str]]:
-    """Load a saved or installed pipeline, or create a blank pipeline with the weights of a biLM.
+    """Load a saved or installed pipeline, or create a blank pipeline with an elmo component from a biLM.
 
     Args:
         source: name or folder of a pipeline, name of a bundled or installed biLM, or path of a weights file.
-        lang: language code of a blank pipeline. Default: the language in the card of the weights.
-        tokenized: True if the text is already tokenized. The language can then be unknown.
+        lang: language code of a blank pipeline. Default: the language in the card (metadata) of the weights.
+        tokenized: True if the text is already tokenized. Then the language of the weights can be unknown.
 
     Returns:
-        The pipeline, and warnings for the user.
+        The pipeline, and a list of warnings to show to the user.
 
     Raises:
         OSError: no pipeline or weights have this name or path.
@@ -87,10 +87,10 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return the language, a digest of the weights, and a digest of the config of a pipeline.
+    """Return the language of a pipeline, a digest of the weights, and a digest of the config.
 
-    These values identify the vectors of the pipeline. The digest of the config covers only the
-    tokenizer and the components up to elmo.
+    If two pipelines have equal fingerprints, they compute equal vectors. The digest of the config covers only
+    the tokenizer and the components up to elmo.
 
     Raises:
         ValueError: see `find_elmo`.

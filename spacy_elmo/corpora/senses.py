@@ -1,4 +1,4 @@
-"""Readers of sentences with annotated WordNet senses, and of WordNet's file of senses."""
+"""Readers of sentences with annotated WordNet senses, and of the file `index.sense` of WordNet."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ _ADJECTIVE, _SATELLITE = "%3", "%5"
 
 
 class SenseInstance(NamedTuple):
-    """Annotated word of a sentence, with the correct senses. Several words can be one entry of WordNet."""
+    """Annotated word or phrase of a sentence ("primary election"), with the correct WordNet senses."""
 
     start: int
     """Index of the first annotated word in the sentence."""
     end: int
     """Index of the last annotated word in the sentence, plus 1."""
     senses: tuple[str, ...]
-    """WordNet keys of the correct senses, at least one. Training uses only the first key."""
+    """WordNet keys of the correct senses, such as `bank%1:17:01::`. Training uses only the first key."""
 
 
 class SenseSentence(NamedTuple):
-    """A sentence, with the senses of its annotated words."""
+    """The words of a sentence, and the annotated words and phrases with their senses."""
 
     words: list[str]
     instances: list[SenseInstance]
 
 
 def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
-    """Yield a sentence with annotated senses for each record of JSONL files.
+    """Yield the sentences of JSONL files with annotated senses. Each record of a file is one sentence.
 
-    A record contains two lists: the tokens in the field `tokens`, and for each token a key of WordNet 3.0
-    (`bank%1:17:01::`) or null in the field `sense`. A token of several words ("primary election") is split
-    into words. If several senses of a token are correct, the optional field `gold_all` maps the index of the
-    token to all correct keys: `{"7": [key, key]}`.
+    A record has a field `tokens` with a list of tokens, and a field `sense` with a list of the same length: the
+    sense key of WordNet 3.0 (`bank%1:17:01::`) for each annotated token, and null for other tokens. A token of
+    several words ("primary election") is split into words. If several senses of a token are correct, the
+    optional field `gold_all` contains the index of the token and all correct keys: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.
@@ -86,17 +86,17 @@ def _checked_keys(keys: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def entry_of(key: str) -> str:
-    """Return the lexicon entry (lemma and part of speech) of a WordNet sense: `bank%1` for `bank%1:17:01::`.
+    """Return the lemma and the part-of-speech code of a WordNet sense key: `bank%1` for `bank%1:17:01::`.
 
-    WordNet has two codes for adjectives. This function converts both to one part of speech.
+    WordNet has two codes for adjectives, %3 and %5. This function returns %3 for both.
     """
     entry = key.partition(":")[0]
     return entry.removesuffix(_SATELLITE) + _ADJECTIVE if entry.endswith(_SATELLITE) else entry
 
 
 def read_first_senses(file: Path) -> dict[str, str]:
-    """Read WordNet's file `index.sense`. Return a mapping from each entry (see `entry_of`) to the key of its
-    first sense.
+    """Read WordNet's file `index.sense`. Return a dict from each lemma with part-of-speech code (`bank%1`, see
+    `entry_of`) to the key of its first sense.
 
     Raises:
         OSError: the file cannot be read.

@@ -36,7 +36,7 @@ class HnswNeighbors:
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find about the k stored vectors that are nearest to a vector of length 1, (width,).
+        """Search for the k stored vectors that are nearest to a vector of length 1, (width,).
 
         Returns:
             The indices and the cosines of at most k vectors, nearest vector first. Some near vectors can be missing.

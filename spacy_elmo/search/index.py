@@ -117,7 +117,7 @@ class SearchIndex:
         self._entries += entries
 
     def search(self, query: Tokens, k: int = 10) -> list[Hit]:
-        """Return the k entries that are most similar to a query, most similar first. If the index has fewer
+        """Return the k entries that are most similar to a query, most similar first. If the index has fewer than k
         entries, return all entries.
 
         Raises:
@@ -139,7 +139,7 @@ class SearchIndex:
         ]
 
     def to_disk(self, folder: str | Path) -> None:
-        """Write the index to a folder, which is created if necessary. An earlier index in the folder is replaced.
+        """Write the index to a folder. A missing folder is created. An earlier index in the folder is replaced.
 
         Raises:
             OSError: the folder cannot be written.
@@ -157,7 +157,7 @@ class SearchIndex:
 
     @classmethod
     def from_disk(cls, folder: str | Path) -> SearchIndex:
-        """Load an index from a folder that `to_disk` has written, and check the digests of its files.
+        """Load an index from a folder that `to_disk` has written, and check the digests (checksums) of the files.
 
         Raises:
             OSError: the folder does not exist, or a file is missing.
