@@ -59,8 +59,8 @@ def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[S
 
     - `.jsonl`: each record is an item, with a list of words (`tokens`) or a text (`text`).
     - `.spacy` (a DocBin): each Doc is an item, as a list of words. The whole file is in memory.
-    - `.conllu`: each sentence is an item, as a list of syntactic words. Ranges ("3-4") and empty nodes
-      ("5.1") are left out.
+    - `.conllu`: each sentence is an item, as a list of syntactic words. Multiword tokens ("3-4") and empty
+      nodes ("5.1") are left out.
     - Any other file: each line is an item. This includes blank lines.
 
     All files except `.spacy` can be compressed as .gz, .xz or .zst.

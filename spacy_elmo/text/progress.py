@@ -1,4 +1,4 @@
-"""Mechanism that tells progress bars how many bytes of text have been read."""
+"""Callback of the corpus readers, which tells a progress bar how many bytes of text have been read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 
 @contextmanager
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
-    """Inside the `with` block, the corpus readers of this package call `observer` when they have read text.
+    """Inside the `with` block, let the corpus readers of this package call `observer` when they have read text.
 
     `observer` is stored in a context variable, because the readers are called many levels below the code that
-    shows a progress bar. Readers in another context (thread) do not call `observer`.
+    shows a progress bar. Readers in other threads do not call `observer`.
 
     Args:
-        observer: function that takes the number of decompressed bytes since the previous call.
+        observer: function that takes the number of decompressed bytes since the previous call of the function.
     """
     token = _observer.set(observer)
     try:
@@ -27,5 +27,5 @@ def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
 
 
 def reading_observer() -> Callable[[int], object] | None:
-    """Return the function that `observed_reading` has set in the current context, or None."""
+    """Return the function `observer` of the surrounding `observed_reading` block. None if there is no such block."""
     return _observer.get()

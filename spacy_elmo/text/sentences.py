@@ -1,7 +1,7 @@
 """Rule that splits text into sentences, for pretraining and for prediction.
 
 The rule is the same as in spaCy's `Sentencizer` with default settings. In addition, a whitespace token that contains a
-newline ends a sentence. The rule depends only on the words, so training and prediction process the same sequences.
+newline ends a sentence. The rule needs only the words, so training and prediction split a text into the same sentences.
 """
 
 from __future__ import annotations
@@ -30,24 +30,29 @@ _ENDS = frozenset(
 )
 
 _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
-"""Bits in the values of `word_kinds`. `SPACE` marks whitespace tokens, which belong to no sentence."""
+"""Bit flags for the properties of a word, which `word_kinds` returns. `_PLAIN`: the word is not only punctuation.
+`_END`: an end mark, such as a period. `_NEWLINE`: whitespace with a newline. `SPACE`: whitespace."""
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return one number for each word, (n,) uint8. Its bits are the properties that the sentence rule
-    needs."""
+    """Return the properties of each word that the sentence rule needs, as bit flags (`_PLAIN`, `_END`, ...).
+
+    Returns:
+        (words,) uint8.
+    """
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Return True for each word that starts a sentence, (n,) bool. The first word of a text starts a
-    sentence.
-
-    Whitespace tokens count as words.
+    """Find the first word of each sentence. The first word of a text always starts a sentence. Whitespace tokens
+    count as words.
 
     Args:
-        kinds: result of `word_kinds` for the words of one or several texts, (n,).
-        lengths: number of words of each text; None: there is one text.
+        kinds: result of `word_kinds` for the words of one or several texts, (words,).
+        lengths: number of words of each text. None: there is only one text.
+
+    Returns:
+        True for each word that starts a sentence, (words,) bool.
     """
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
@@ -61,10 +66,13 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
-    """For each position, return the index of the previous marked position, or -1 if there is none, (n,).
+    """For each word, return the index of the previous marked word, or -1 if no previous word is marked.
 
     Args:
-        marked: True for marked positions, (n,) bool.
+        marked: True for each marked word, (words,) bool.
+
+    Returns:
+        (words,) int64.
     """
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
     return np.concatenate([[-1], last])[:-1]
