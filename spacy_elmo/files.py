@@ -1,9 +1,9 @@
 """Atomic writing: a file, a folder or several files appear complete or not at all, even after a crash.
 
-A new file is first written under a temporary name in the same folder (`.NAME.PROCESS-THREAD.partial`), because
-a rename is atomic only within a file system. Then the new file is flushed to disk and renamed, and the parent
-folder is flushed. New folders are written in the same way. As with `open`, the umask determines the
-permissions, and symbolic links are followed.
+A new file is first written under a temporary name in the same folder (`.NAME.PROCESS-THREAD.partial`),
+because a rename is atomic only within a file system. Then the new file is flushed to disk and renamed, and
+the parent folder is flushed. New folders are written in the same way. As with `open`, the umask determines
+the permissions, and symbolic links are followed.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. The folder is first renamed to a temporary name, so that no incomplete folder remains at
-    `path` if the process is killed."""
+    """Remove a folder. The folder is first renamed to a temporary name, so that no incomplete folder remains
+    at `path` if the process is killed."""
     removed = _partial(path)
     _remove(removed)
     path.replace(removed)
@@ -157,7 +157,8 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files and folders (`.partial`) in a folder, even if a running process is writing them.
+    """Remove the temporary files and folders (`.partial`) in a folder, even if a running process is writing
+    them.
 
     Args:
         name: name of a file or folder. Only temporary files for this name are removed. None: for any name.
@@ -200,8 +201,8 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
 
 
 def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Move the old file at `path` to `previous`, unless `previous` is None. Then rename `partial` to `path`. If
-    the rename fails, restore the old file."""
+    """Move the old file at `path` to `previous`, unless `previous` is None. Then rename `partial` to `path`.
+    If the rename fails, restore the old file."""
     kept = previous if os.path.lexists(path) else None
     if kept is not None:
         path.replace(kept)
@@ -216,8 +217,8 @@ def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool =
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
-    """Move files with the given names from `folder` to `old`, and then from `new` to `folder`. If a move fails,
-    undo all moves."""
+    """Move files with the given names from `folder` to `old`, and then from `new` to `folder`. If a move
+    fails, undo all moves."""
     moves = [(folder / name, old / name) for name in reversed(names)]
     moves += [(new / name, folder / name) for name in names]
     moved: list[tuple[Path, Path]] = []

@@ -11,8 +11,8 @@ from numpy.lib import format as npy
 def read_npy(path: Path, dtype: str, axes: int = 1, *, mapped: bool = False) -> np.ndarray:
     """Check the header of a `.npy` file, and read the array.
 
-    The check is necessary, because NumPy would unpickle Python objects, and would crash when it memory-maps an
-    array with a data type of 0 bytes.
+    The check is necessary, because NumPy would unpickle Python objects, and would crash when it memory-maps
+    an array with a data type of 0 bytes.
 
     Args:
         dtype: expected data type of the array, such as "int32".

@@ -1,4 +1,5 @@
-"""Lock for the output of a command, so that two processes never write to the same folder or file at the same time."""
+"""Lock for the output of a command, so that two processes never write to the same folder or file at the same
+time."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LOCK = ".lock"
-"""Name of the lock file inside a locked folder. If NAME is a file, or a folder that does not exist yet, the lock file
-is `.NAME.lock` in the parent folder."""
+"""Name of the lock file inside a locked folder. If NAME is a file, or a folder that does not exist yet, the
+lock file is `.NAME.lock` in the parent folder."""
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Catalogue of public models. The file models.json contains an entry for each model.
 
-The URLs and licences in an entry are copied from the web page of the authors (`source`). If this page names no
-licence, `licence` is "not stated". The model files were not downloaded to verify the entries, so some checksums
-are missing, and some URLs possibly no longer work.
+The URLs and licences in an entry are copied from the web page of the authors (`source`). If this page names
+no licence, `licence` is "not stated". The model files were not downloaded to verify the entries, so some
+checksums are missing, and some URLs possibly no longer work.
 """
 
 from __future__ import annotations

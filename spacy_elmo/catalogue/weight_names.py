@@ -13,8 +13,8 @@ AUTO = "auto"
 DEFAULT_WEIGHTS = "en_base_v1"
 """Name of the default biLM for English."""
 ENTRY_POINTS = "spacy_elmo_weights"
-"""Entry point group in which packages declare weights. The name of an entry point is the name of the weights, and
-the entry point refers to a dict {"language": ..., "path": ...}."""
+"""Entry point group in which packages declare weights. The name of an entry point is the name of the weights,
+and the entry point refers to a dict {"language": ..., "path": ...}."""
 _FOREIGN = re.compile(r"\.(hdf5|h5|zip|tar|tar\.gz|tgz|pkl|th|pt|bin|ckpt|index|json)$")
 """Pattern for the suffixes of model files of other programs."""
 _VERSIONED = re.compile(r"(?P<model>.+)_v(?P<version>[0-9]+)")
@@ -74,8 +74,8 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return a text for an error message. The text lists the installed weights for a language, or says how to get
-    weights if no weights for the language are installed."""
+    """Return a text for an error message. The text lists the installed weights for a language, or says how to
+    get weights if no weights for the language are installed."""
     if lang == "en":
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
@@ -130,8 +130,8 @@ def find_weights(weights: str) -> Path:
 
 
 def _way_to(weights: str) -> str:
-    """Return a text for an error message. The text says what to do if there are no weights with the name or path
-    `weights`."""
+    """Return a text for an error message. The text says what to do if there are no weights with the name or
+    path `weights`."""
     from .models import known_models
 
     if weights in known_models():
@@ -147,8 +147,8 @@ def _way_to(weights: str) -> str:
 
 
 def _newest(names: list[str]) -> str | None:
-    """Return the name with the highest version, such as `de_base_v2` in `de_base_v1`, `de_base_v2`. Return None if
-    `names` is empty, or if the names belong to different models."""
+    """Return the name with the highest version, such as `de_base_v2` in `de_base_v1`, `de_base_v2`. Return
+    None if `names` is empty, or if the names belong to different models."""
     if len(names) == 1:
         return names[0]
     versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]
@@ -158,8 +158,8 @@ def _newest(names: list[str]) -> str | None:
 
 
 def _language(name: str) -> str | None:
-    """Return the language code of installed weights. If the package that contains the weights is damaged, warn and
-    return None."""
+    """Return the language code of installed weights. If the package that contains the weights is damaged,
+    warn and return None."""
     try:
         return str(_declared(name)["language"])
     except ValueError as error:

@@ -17,7 +17,8 @@ ANY_LANGUAGE = "xx"
 def blank_pipeline(
     source: str, lang: str | None = None, *, fallback: str | None = None
 ) -> tuple[Language, list[str]]:
-    """Return a blank spaCy pipeline with one component, `elmo`. The component loads the weights at its first use.
+    """Return a blank spaCy pipeline with one component, `elmo`. The component loads the weights at its first
+    use.
 
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
@@ -25,8 +26,8 @@ def blank_pipeline(
         fallback: language code if `lang` is None and the card contains no language.
 
     Returns:
-        The pipeline, and a list of warnings to show to the user. The config of the pipeline contains the name of
-        the biLM, or the absolute path of the weights file.
+        The pipeline, and a list of warnings to show to the user. The config of the pipeline contains the name
+        of the biLM, or the absolute path of the weights file.
 
     Raises:
         OSError: the file does not exist.

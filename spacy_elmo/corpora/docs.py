@@ -15,8 +15,8 @@ class CorpusDoc(NamedTuple):
     """A Doc of a corpus, and a name that tells where the text of the Doc is."""
 
     name: str
-    """Path of the text file, and number of the Doc in the file, from 1. For example, the Doc of the twelfth line of
-    letters.txt has the name "letters.txt:12"."""
+    """Path of the text file, and number of the Doc in the file, from 1. For example, the Doc of the twelfth
+    line of letters.txt has the name "letters.txt:12"."""
     doc: Doc
 
 
@@ -25,7 +25,8 @@ def read_docs(
 ) -> Iterator[list[CorpusDoc]]:
     """Process a corpus with a pipeline, and yield lists of consecutive Docs.
 
-    Each item of the corpus, such as a line, becomes a Doc. A list contains the Docs of one shard of `read_shards`.
+    Each item of the corpus, such as a line, becomes a Doc. A list contains the Docs of one shard of
+    `read_shards`.
 
     Args:
         nlp: the pipeline.

@@ -1,4 +1,5 @@
-"""Reader of a corpus in shards. A shard is a group of consecutive items: lines, records, Docs or sentences."""
+"""Reader of a corpus in shards. A shard is a group of consecutive items: lines, records, Docs or
+sentences."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ Item: TypeAlias = str | list[str]
 """An item of a corpus: a text or a list of words. Each item becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Approximate number of characters in a shard (a group of consecutive items). This is about 13,000 English words.
-The vectors of so many words in all layers of the original ELMo take 160 MB."""
+"""Approximate number of characters in a shard (a group of consecutive items). This is about 13,000 English
+words. The vectors of so many words in all layers of the original ELMo take 160 MB."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Shard:
     source: str
     """Path of the file."""
     first: int
-    """Index of the first item of the shard in the corpus. The first item of the first file has the index 0."""
+    """Index of the first item of the shard in the corpus. The first item of the first file has the index
+    0."""
     items: list[Item]
 
     @functools.cached_property

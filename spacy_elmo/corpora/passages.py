@@ -1,4 +1,5 @@
-"""Reader of the passages of a corpus, such as lines or sentences, and of the annotated word senses in each passage."""
+"""Reader of the passages of a corpus, such as lines or sentences, and of the annotated word senses in each
+passage."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """A passage of a corpus, such as a line or a sentence, with its file name and its annotated word senses."""
+    """A passage of a corpus, such as a line or a sentence, with its file name and its annotated word
+    senses."""
 
     item: Item
     source: str
@@ -25,8 +27,8 @@ class Passage(NamedTuple):
 def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
     """Yield the passages of a corpus in order.
 
-    If the first record of a `.jsonl` file has a field `sense`, the file has annotated word senses, and is read by
-    `read_senses`. All other files are read by `read_shards`.
+    If the first record of a `.jsonl` file has a field `sense`, the file has annotated word senses, and is
+    read by `read_senses`. All other files are read by `read_shards`.
 
     Args:
         source: a file, a folder or a glob pattern.

@@ -1,4 +1,5 @@
-"""Functions for pipelines: load a pipeline, find the elmo component, and compute a fingerprint of the pipeline."""
+"""Functions for pipelines: load a pipeline, find the elmo component, and compute a fingerprint of the
+pipeline."""
 
 from __future__ import annotations
 

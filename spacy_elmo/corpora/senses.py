@@ -36,10 +36,10 @@ class SenseSentence(NamedTuple):
 def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
     """Yield the sentences of JSONL files with annotated senses. Each record of a file is one sentence.
 
-    A record has a field `tokens` with a list of tokens, and a field `sense` with a list of the same length: the
-    sense key of WordNet 3.0 (`bank%1:17:01::`) for each annotated token, and null for other tokens. A token of
-    several words ("primary election") is split into words. If several senses of a token are correct, the
-    optional field `gold_all` contains the index of the token and all correct keys: `{"7": [key, key]}`.
+    A record has a field `tokens` with a list of tokens, and a field `sense` with a list of the same length:
+    the sense key of WordNet 3.0 (`bank%1:17:01::`) for each annotated token, and null for other tokens. A
+    token of several words ("primary election") is split into words. If several senses of a token are correct,
+    the optional field `gold_all` contains the index of the token and all correct keys: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.
@@ -95,8 +95,8 @@ def entry_of(key: str) -> str:
 
 
 def read_first_senses(file: Path) -> dict[str, str]:
-    """Read WordNet's file `index.sense`. Return a dict from each lemma with part-of-speech code (`bank%1`, see
-    `entry_of`) to the key of its first sense.
+    """Read WordNet's file `index.sense`. Return a dict from each lemma with part-of-speech code (`bank%1`,
+    see `entry_of`) to the key of its first sense.
 
     Raises:
         OSError: the file cannot be read.

@@ -22,8 +22,9 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Type of a function that computes the vectors of shards, in this process or on a cluster. The function yields pairs
-(shard, content of the shard file) in any order. A shard is a group of consecutive items of a corpus."""
+"""Type of a function that computes the vectors of shards, in this process or on a cluster. The function
+yields pairs (shard, content of the shard file) in any order. A shard is a group of consecutive items of a
+corpus."""
 
 _DEFAULTS = EmbedOptions()
 
@@ -73,13 +74,13 @@ def embed(
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
-        text: file, folder or glob pattern of the corpus. An item of the corpus is a line, a JSON record, a Doc or
-            a sentence, depending on the type of file.
+        text: file, folder or glob pattern of the corpus. An item of the corpus is a line, a JSON record, a
+            Doc or a sentence, depending on the type of file.
         out: folder to write; with `format` "hdf5" or "parquet", file to write.
         layers: "all" layers, the "average" of all layers, or only the "top" layer.
         dtype: data type of the vectors.
-        pooling: "mean" or "max": write one vector per item, the mean or maximum over the item's tokens, without
-            whitespace tokens. None: write one vector per token.
+        pooling: "mean" or "max": write one vector per item, the mean or maximum over the item's tokens,
+            without whitespace tokens. None: write one vector per token.
         tokenized: True if the texts are already tokenized, with spaces between the tokens.
         format: "safetensors" for `open_vectors`, "hdf5" in the layout of `allennlp elmo`, or "parquet".
         resume: continue an interrupted `embed` call that had the same arguments.
@@ -123,8 +124,8 @@ def embed_shards(
         nlp, text, out, tokenized, format, resume, force: see `embed`.
 
     Yields:
-        A description of each new shard: an entry of `Vectors.files`. If an earlier call already wrote a shard,
-        the shard is not reported.
+        A description of each new shard: an entry of `Vectors.files`. If an earlier call already wrote a
+        shard, the shard is not reported.
 
     Raises:
         OSError, ValueError: see `embed`.
@@ -173,7 +174,8 @@ def embed_shards(
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
-    """Return the functions for "hdf5" or "parquet". Return None for "safetensors", which is a folder of files."""
+    """Return the functions for "hdf5" or "parquet". Return None for "safetensors", which is a folder of
+    files."""
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5

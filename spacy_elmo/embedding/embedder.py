@@ -31,8 +31,9 @@ class EmbedOptions:
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Method that pools the token vectors of an item (such as a line) to one vector. None: one vector per token.
-    Whitespace tokens are left out. If an item has only whitespace tokens, the pooled vector is zero."""
+    """Method that pools the token vectors of an item (such as a line) to one vector. None: one vector per
+    token. Whitespace tokens are left out. If an item has only whitespace tokens, the pooled vector is
+    zero."""
 
 
 class Embedder:
@@ -56,7 +57,8 @@ class Embedder:
         self._options = options
 
     def __call__(self, shard: Shard) -> bytes:
-        """Compute the vectors of a shard, and return the content of the shard file, in the format safetensors."""
+        """Compute the vectors of a shard, and return the content of the shard file, in the format
+        safetensors."""
         # Do not use a memory zone from the start: inside it, the tokenizer is slow, because it does not fill its cache.
         is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
         with self._nlp.memory_zone() if is_full else contextlib.nullcontext():

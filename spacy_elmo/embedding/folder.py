@@ -1,4 +1,5 @@
-"""Folder to which `embed` writes vectors. An `embed` call can resume an earlier call, or replace existing vectors.
+"""Folder to which `embed` writes vectors. An `embed` call can resume an earlier call, or replace existing
+vectors.
 
 To replace vectors, `embed` writes the new vectors to the subfolder `.new`. When the new vectors are complete,
 `embed` moves them to the folder, and deletes the old vectors. If this move is interrupted, the next `embed`
@@ -36,7 +37,8 @@ class VectorFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._target = path
-        """Folder for new files: `path`, or the subfolder `.new` while the vectors in `path` are being replaced."""
+        """Folder for new files: `path`, or the subfolder `.new` while the vectors in `path` are being
+        replaced."""
         self._count = 0
 
     def begin(self, settings: Mapping[str, Any], *, resume: bool, force: bool) -> None:
@@ -106,8 +108,8 @@ class VectorFolder:
         return _entry(ShardFile(path))
 
     def finish(self) -> None:
-        """Write the index file, which lists all shards. Call this method after you have written all shards that
-        `missing` has yielded.
+        """Write the index file, which lists all shards. Call this method after you have written all shards
+        that `missing` has yielded.
 
         Raises:
             ValueError: there are more shard files than shards, because text was removed from the corpus.
@@ -151,8 +153,8 @@ class VectorFolder:
         self._target = self.path
 
     def _delete(self) -> None:
-        """Delete the index file and the shard files. Delete the settings file last, because this file marks the
-        folder as a folder of vectors."""
+        """Delete the index file and the shard files. Delete the settings file last, because this file marks
+        the folder as a folder of vectors."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
         (self.path / _SETTINGS).unlink(missing_ok=True)

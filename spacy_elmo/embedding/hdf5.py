@@ -18,9 +18,9 @@ _SETTINGS = "spacy_elmo_settings"
 def write_hdf5(vectors: Vectors, path: Path) -> None:
     """Write vectors to an HDF5 file with one dataset per item of the corpus, such as a line.
 
-    The datasets have the names "0", "1", ..., in the order of the items. As in AllenNLP, a dataset has the shape
-    (layers, tokens, width), or (tokens, width) if the vectors are from one layer or the average of the layers.
-    With pooling, the axis for tokens is missing. A blank line has a dataset with 0 tokens.
+    The datasets have the names "0", "1", ..., in the order of the items. As in AllenNLP, a dataset has the
+    shape (layers, tokens, width), or (tokens, width) if the vectors are from one layer or the average of the
+    layers. With pooling, the axis for tokens is missing. A blank line has a dataset with 0 tokens.
 
     Another dataset, `sentence_to_index`, contains a JSON object that maps the tokens of each item, joined by
     spaces, to the name of the item's dataset. If several items have the same tokens, the object names the

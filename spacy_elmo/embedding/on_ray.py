@@ -1,4 +1,5 @@
-"""Computation of the vectors of a corpus on a Ray cluster, with one Ray actor (process) per core or per GPU."""
+"""Computation of the vectors of a corpus on a Ray cluster, with one Ray actor (process) per core or per
+GPU."""
 
 from __future__ import annotations
 
@@ -49,8 +50,10 @@ def embed_on_ray(
         Pairs (shard, content of the shard file), in the order in which the shards are ready.
 
     Raises:
-        ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could start.
-        ValueError: the cluster has no cores, or `gpu` is true and the cluster has no GPUs. See also `Embedder`.
+        ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could
+            start.
+        ValueError: the cluster has no cores, or `gpu` is true and the cluster has no GPUs. See also
+            `Embedder`.
     """
     # Ray sends usage statistics to its developers unless this is set.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -75,7 +75,8 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return one digest of the metadata and of all tensors (shapes, data types and values), in hexadecimal digits."""
+    """Return one digest of the metadata and of all tensors (shapes, data types and values), in hexadecimal
+    digits."""
     checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())
@@ -113,8 +114,8 @@ class ShardFile:
             raise self._damaged()
 
     def _checked(self, parse: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Call a function that parses a part of the file. If the function raises any exception, raise a ValueError
-        about a damaged file."""
+        """Call a function that parses a part of the file. If the function raises any exception, raise a
+        ValueError about a damaged file."""
         try:
             return parse()
         except Exception as error:
@@ -155,7 +156,8 @@ class ShardFile:
         return tensors
 
     def tensor(self, name: str) -> np.ndarray:
-        """Return a read-only tensor of the file. For the names and shapes of the tensors, see `encode_shard`."""
+        """Return a read-only tensor of the file. For the names and shapes of the tensors, see
+        `encode_shard`."""
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:

@@ -19,8 +19,8 @@ FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
 _MOST_ROWS = 1 << 48
-"""Limit for the number of items and for the number of tokens in an index file. A larger number shows that the file is
-damaged. Python supports only lengths below 2**63."""
+"""Limit for the number of items and for the number of tokens in an index file. A larger number shows that the
+file is damaged. Python supports only lengths below 2**63."""
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
 
 
@@ -29,8 +29,8 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
     Args:
         folder: the output folder of `embed`.
-        verify: compare each file of vectors with the checksum in the file before the first use of the file. The
-            comparison reads the whole file.
+        verify: compare each file of vectors with the checksum in the file before the first use of the file.
+            The comparison reads the whole file.
 
     Raises:
         FileNotFoundError: the folder does not exist.
@@ -55,11 +55,12 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
 
 class Vectors:
-    """Sequence with one array for each item (such as a line) of a corpus: the item's vectors, (layers, tokens, width).
+    """Sequence with one array for each item (such as a line) of a corpus: the item's vectors, (layers,
+    tokens, width).
 
     If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
-    pooling, the arrays have no axis for tokens. The arrays are read-only memory maps of the files, so only the
-    items that you use are read.
+    pooling, the arrays have no axis for tokens. The arrays are read-only memory maps of the files, so only
+    the items that you use are read.
 
     A shard is a group of consecutive items, whose vectors are stored in one file.
     """
@@ -71,9 +72,9 @@ class Vectors:
         self.settings: dict[str, Any] = dict(index["settings"])
         """Arguments of the `embed` call that made the vectors, and the fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """Description of each shard file, a dict with the keys `file` (name of the shard file), `source` (path of the
-        text file), `first` (index of the first item in the corpus), `items` (number of items) and `rows` (number of
-        tokens)."""
+        """Description of each shard file, a dict with the keys `file` (name of the shard file), `source`
+        (path of the text file), `first` (index of the first item in the corpus), `items` (number of items)
+        and `rows` (number of tokens)."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 

@@ -21,8 +21,8 @@ def add_corpus(
 ) -> Iterator[int]:
     """Process a corpus with a pipeline, and add the sentences of the corpus to a search index.
 
-    The option `get_spans` of the component `elmo` determines the sentences. The components after `elmo` do not
-    run.
+    The option `get_spans` of the component `elmo` determines the sentences. The components after `elmo` do
+    not run.
 
     Args:
         text: a file, a folder or a glob pattern.
@@ -50,8 +50,8 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata for a search index, in JSON types. With this metadata, `index_pipeline` can load the pipeline
-    again.
+    """Return metadata for a search index, in JSON types. With this metadata, `index_pipeline` can load the
+    pipeline again.
 
     Args:
         nlp: the pipeline that computes the vectors of the index.
@@ -92,8 +92,8 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
 
 def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Load the pipeline that computed the vectors of a search index. Return a function that converts the text of
-    a query to a Doc with this pipeline.
+    """Load the pipeline that computed the vectors of a search index. Return a function that converts the text
+    of a query to a Doc with this pipeline.
 
     Args:
         index: the search index.

@@ -38,8 +38,8 @@ class ExactNeighbors:
         """Find the k stored vectors that are nearest to a vector of length 1, (width,).
 
         Returns:
-            The indices, (k,), and the cosines, (k,), nearest vector first. If fewer than k vectors are stored, the
-            result contains all. Vectors with equal cosines are in the order of their indices.
+            The indices, (k,), and the cosines, (k,), nearest vector first. If fewer than k vectors are
+            stored, the result contains all. Vectors with equal cosines are in the order of their indices.
         """
         matrix = self._matrix()
         approximate = matrix @ vector

@@ -11,9 +11,9 @@ from usearch.index import Index, MetricKind, ScalarKind
 class HnswNeighbors:
     """Approximate nearest-neighbor search by cosine, in a graph that links near vectors (HNSW).
 
-    All vectors have length 1. A search visits only a small part of the graph, so it can miss some near vectors.
-    The library usearch is used instead of faiss, because on macOS a process crashes if it loads both the
-    OpenMP library of faiss and the OpenMP library of torch.
+    All vectors have length 1. A search visits only a small part of the graph, so it can miss some near
+    vectors. The library usearch is used instead of faiss, because on macOS a process crashes if it loads both
+    the OpenMP library of faiss and the OpenMP library of torch.
 
     Args:
         width: number of dimensions of the vectors.
@@ -39,7 +39,8 @@ class HnswNeighbors:
         """Search for the k stored vectors that are nearest to a vector of length 1, (width,).
 
         Returns:
-            The indices and the cosines of at most k vectors, nearest vector first. Some near vectors can be missing.
+            The indices and the cosines of at most k vectors, nearest vector first. Some near vectors can be
+            missing.
         """
         matches = self._index.search(vector, k)
         return matches.keys.astype(np.int64), 1 - matches.distances
@@ -59,8 +60,8 @@ class HnswNeighbors:
     def from_disk(cls, path: Path) -> HnswNeighbors:
         """Load a graph from a file that `to_disk` has written.
 
-        Check the digest of the file before you call this method. usearch does not check the offsets in the file, so a
-        damaged file can crash the process.
+        Check the digest of the file before you call this method. usearch does not check the offsets in the
+        file, so a damaged file can crash the process.
 
         Raises:
             OSError: the file cannot be read.

@@ -45,7 +45,8 @@ SENTENCES = IndexFormat(
 
 
 class IndexEntry(NamedTuple):
-    """Entry of a search index: the name of a Doc, and the token positions and the text of a Span in this Doc."""
+    """Entry of a search index: the name of a Doc, and the token positions and the text of a Span in this
+    Doc."""
 
     doc_id: str
     start: int
@@ -55,12 +56,12 @@ class IndexEntry(NamedTuple):
 
 @contextmanager
 def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield a temporary folder for the files of an index. When the `with` block ends without an error, move the
-    files to `folder`, and write the settings file.
+    """Yield a temporary folder for the files of an index. When the `with` block ends without an error, move
+    the files to `folder`, and write the settings file.
 
     If `folder` already contains an index, the new index replaces the old index atomically. For this purpose,
-    each file has two possible names (see `_other_name`). The new files get the names that are not in use. Then
-    a new settings file, which contains the new names, replaces the old settings file.
+    each file has two possible names (see `_other_name`). The new files get the names that are not in use.
+    Then a new settings file, which contains the new names, replaces the old settings file.
 
     Args:
         folder: folder of the index.
@@ -99,8 +100,8 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
 @contextmanager
 def _named_errors(folder: Path) -> Iterator[None]:
-    """If the `with` block raises an OSError without a file name (as NumPy and usearch do), add the name of the
-    folder to the error."""
+    """If the `with` block raises an OSError without a file name (as NumPy and usearch do), add the name of
+    the folder to the error."""
     try:
         yield
     except OSError as error:
@@ -126,8 +127,8 @@ def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
 
 
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
-    """Return the file names in the settings file of an index. If the settings file is damaged, return the file
-    names of the format `kind`."""
+    """Return the file names in the settings file of an index. If the settings file is damaged, return the
+    file names of the format `kind`."""
     try:
         digests = read_json_object(folder / _SETTINGS)["digests"]
         # Damaged settings could name files in other folders. These must not be removed.

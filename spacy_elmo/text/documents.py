@@ -13,8 +13,9 @@ from .progress import reading_observer
 LINES_PER_DOCUMENT = 100
 """Largest number of lines in a document of a plain text file.
 
-Files with one sentence per line, such as the 1 Billion Word Benchmark, often have no blank line. The limit splits such
-a file into many documents, because each document must fit into memory, and some documents are held out for evaluation.
+Files with one sentence per line, such as the 1 Billion Word Benchmark, often have no blank line. The limit
+splits such a file into many documents, because each document must fit into memory, and some documents are
+held out for evaluation.
 """
 
 
@@ -36,10 +37,11 @@ def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
 
     The type of a file determines what a document is:
 
-    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with a list of words in the field `tokens`
-      or a text in the field `text`.
+    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with a list of words in the field
+      `tokens` or a text in the field `text`.
     - `.spacy` (a DocBin): each Doc is a document, a list of words. The whole file is in memory.
-    - Any other file is plain text. A document ends at a blank line, at the end of the file, or after 100 lines.
+    - Any other file is plain text. A document ends at a blank line, at the end of the file, or after 100
+      lines.
 
     Args:
         errors: handling of bytes that are not UTF-8, and of unpaired surrogates in JSON. "strict" raises an
@@ -83,15 +85,16 @@ def _records(file: Path, errors: str) -> Iterator[Document]:
 def json_lines(
     file: Path, parse: Callable[[object], _Parsed], errors: str, *, remedy: str = ""
 ) -> Iterator[_Parsed]:
-    """Yield `parse(value)` for each line of a JSONL file, where `value` is the JSON value of the line. Blank lines
-    are skipped.
+    """Yield `parse(value)` for each line of a JSONL file, where `value` is the JSON value of the line. Blank
+    lines are skipped.
 
     Args:
         errors, remedy: see `lines` in files.py.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not JSON, or `parse` raises a ValueError. The message names the file and the line.
+        ValueError: a line is not JSON, or `parse` raises a ValueError. The message names the file and the
+            line.
     """
     for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():
@@ -127,7 +130,8 @@ def _docs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
-    """Yield the words of each Doc in a DocBin file (`.spacy`), without annotations. The whole file is in memory.
+    """Yield the words of each Doc in a DocBin file (`.spacy`), without annotations. The whole file is in
+    memory.
 
     Raises:
         OSError: the file cannot be opened.

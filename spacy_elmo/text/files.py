@@ -28,10 +28,10 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     """Return the paths of text files, sorted.
 
     Args:
-        source: a file, a glob pattern, or a folder. In a folder, all files *.txt, *.jsonl and *.spacy are text
-            files. Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
-        more: suffixes of additional formats that the caller can read, such as ".conllu". Files in these formats
-            can be compressed, too.
+        source: a file, a glob pattern, or a folder. In a folder, all files *.txt, *.jsonl and *.spacy are
+            text files. Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
+        more: suffixes of additional formats that the caller can read, such as ".conllu". Files in these
+            formats can be compressed, too.
 
     Raises:
         FileNotFoundError: `source` contains or matches no text file.
@@ -68,7 +68,8 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
 
 
 def kind(file: Path) -> str:
-    """Return the suffix of a file in lowercase. A suffix for compression is ignored: ".jsonl" for "a.jsonl.gz"."""
+    """Return the suffix of a file in lowercase. A suffix for compression is ignored: ".jsonl" for
+    "a.jsonl.gz"."""
     return (file.with_suffix("") if file.suffix in _COMPRESSED else file).suffix.lower()
 
 
@@ -82,7 +83,8 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
         remedy: text to append to the error message "... Correct the file", such as ", or set an option".
 
     Raises:
-        ValueError: a line is not UTF-8, or a compressed file is damaged. The message names the file and the line.
+        ValueError: a line is not UTF-8, or a compressed file is damaged. The message names the file and the
+            line.
     """
     number = 0
     observer = reading_observer()

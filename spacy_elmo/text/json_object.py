@@ -1,4 +1,5 @@
-"""Reader of JSON files that contain one object, such as the settings of an index or the options of a model."""
+"""Reader of JSON files that contain one object, such as the settings of an index or the options of a
+model."""
 
 from __future__ import annotations
 

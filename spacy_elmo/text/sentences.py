@@ -1,7 +1,8 @@
 """Rule that splits text into sentences, for pretraining and for prediction.
 
-The rule is the same as in spaCy's `Sentencizer` with default settings. In addition, a whitespace token that contains a
-newline ends a sentence. The rule needs only the words, so training and prediction split a text into the same sentences.
+The rule is the same as in spaCy's `Sentencizer` with default settings. In addition, a whitespace token that
+contains a newline ends a sentence. The rule needs only the words, so training and prediction split a text
+into the same sentences.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _ENDS = frozenset(
 )
 
 _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
-"""Bit flags for the properties of a word, which `word_kinds` returns. `_PLAIN`: the word is not only punctuation.
-`_END`: an end mark, such as a period. `_NEWLINE`: whitespace with a newline. `SPACE`: whitespace."""
+"""Bit flags for the properties of a word, which `word_kinds` returns. `_PLAIN`: the word is not only
+punctuation. `_END`: an end mark, such as a period. `_NEWLINE`: whitespace with a newline. `SPACE`:
+whitespace."""
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
@@ -44,8 +46,8 @@ def word_kinds(words: Sequence[str]) -> np.ndarray:
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Find the first word of each sentence. The first word of a text always starts a sentence. Whitespace tokens
-    count as words.
+    """Find the first word of each sentence. The first word of a text always starts a sentence. Whitespace
+    tokens count as words.
 
     Args:
         kinds: result of `word_kinds` for the words of one or several texts, (words,).
