@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import xxhash
 
 Digest = xxhash.xxh3_128
-"""Hash class with the interface of hashlib: `update`, `digest` (16 bytes), `hexdigest` (32 hexadecimal
-digits)."""
+"""Hash class with the interface of hashlib. A digest has 16 bytes, or 32 hexadecimal digits."""
 
 _BLOCK_BYTES = 1 << 20
 _DIGESTS = "digests"
@@ -40,8 +39,7 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
     """Return the digest of a file, in hexadecimal digits. The file can be larger than the memory.
 
     Args:
-        hasher: new hash object of another algorithm, for example to check a published checksum. Default:
-            `Digest`.
+        hasher: new hash object of another algorithm, for example SHA-256. Default: `Digest`.
 
     Raises:
         OSError: the file cannot be read.

@@ -77,8 +77,8 @@ def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> N
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder. When the `with` block ends without an error, rename the temporary folder to
-    `path`.
+    """Yield a temporary folder. After the `with` block, rename it to `path`, unless the block raises an
+    error.
 
     An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and is deleted after the new
     folder has been renamed to `path`. If the process is killed between the two renames, the earlier folder
@@ -157,8 +157,7 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files and folders (`.partial`) in a folder, even if a running process is writing
-    them.
+    """Remove the temporary files and folders in a folder, even if a running process is writing to them.
 
     Args:
         name: name of a file or folder. Only temporary files for this name are removed. None: for any name.

@@ -7,8 +7,7 @@ from typing import Any
 
 
 class OutputFile(io.FileIO):
-    """Output file that stores the first write error instead of raising it. `raise_error` raises the error
-    later.
+    """Output file that stores the first write error. The method `raise_error` raises this error later.
 
     With a normal file, the HDF5 library crashes the process if a write fails while the file is being closed,
     and torch raises a RuntimeError that does not contain the reason.

@@ -1,5 +1,4 @@
-"""Lock for the output of a command, so that two processes never write to the same folder or file at the same
-time."""
+"""Lock for an output folder or output file, so that two processes never write to it at the same time."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return a text for an error message. The text lists the installed weights for a language, or says how to
-    get weights if no weights for the language are installed."""
+    """Return a text for an error message: a list of the installed weights for a language, or, if there are
+    none, advice on how to get weights."""
     if lang == "en":
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
@@ -130,8 +130,11 @@ def find_weights(weights: str) -> Path:
 
 
 def _way_to(weights: str) -> str:
-    """Return a text for an error message. The text says what to do if there are no weights with the name or
-    path `weights`."""
+    """Return advice for an error message about weights that do not exist.
+
+    Args:
+        weights: the name or path that the user has given.
+    """
     from .models import known_models
 
     if weights in known_models():

@@ -1,2 +1,1 @@
-"""Readers of corpora, which yield texts, lists of words, Docs or word senses; and functions that load
-pipelines."""
+"""Readers that yield the texts, Docs or word senses of a corpus, and functions that load pipelines."""

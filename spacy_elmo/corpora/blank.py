@@ -17,8 +17,7 @@ ANY_LANGUAGE = "xx"
 def blank_pipeline(
     source: str, lang: str | None = None, *, fallback: str | None = None
 ) -> tuple[Language, list[str]]:
-    """Return a blank spaCy pipeline with one component, `elmo`. The component loads the weights at its first
-    use.
+    """Return a blank spaCy pipeline with the component `elmo`, which loads the weights at its first use.
 
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
@@ -31,8 +30,7 @@ def blank_pipeline(
 
     Raises:
         OSError: the file does not exist.
-        ValueError: the file is not a weights file, the language is not known, or spaCy does not support the
-            language.
+        ValueError: the file is not a weights file, or the language is unknown or not supported by spaCy.
     """
     path = find_weights(source)
     card = Weights.load(path).card

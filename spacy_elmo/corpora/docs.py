@@ -25,8 +25,7 @@ def read_docs(
 ) -> Iterator[list[CorpusDoc]]:
     """Process a corpus with a pipeline, and yield lists of consecutive Docs.
 
-    Each item of the corpus, such as a line, becomes a Doc. A list contains the Docs of one shard of
-    `read_shards`.
+    Each item of the corpus, such as a line, becomes a Doc. A list contains about 65,000 characters.
 
     Args:
         nlp: the pipeline.

@@ -1,5 +1,4 @@
-"""Reader of a corpus in shards. A shard is a group of consecutive items: lines, records, Docs or
-sentences."""
+"""Reader of a corpus in shards (groups of consecutive items). An item is a line, record, Doc or sentence."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ class Shard:
     source: str
     """Path of the file."""
     first: int
-    """Index of the first item of the shard in the corpus. The first item of the first file has the index
-    0."""
+    """Index of the shard's first item in the corpus, counted from 0 over all files."""
     items: list[Item]
 
     @functools.cached_property
@@ -42,8 +40,8 @@ class Shard:
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return the paths of the files of a corpus, sorted. The files can be `.conllu` files, and all files that
-    `text_files` supports.
+    """Return the paths of the files of a corpus, sorted: `.conllu` files, and files that `text_files`
+    supports.
 
     Args:
         source: a file, a folder or a glob pattern.

@@ -1,5 +1,4 @@
-"""Reader of the passages of a corpus, such as lines or sentences, and of the annotated word senses in each
-passage."""
+"""Reader of the passages of a corpus (such as lines or sentences) with their annotated word senses."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """A passage of a corpus, such as a line or a sentence, with its file name and its annotated word
+    """A passage of a corpus, such as a line or a sentence, with the file name and the annotated word
     senses."""
 
     item: Item

@@ -1,5 +1,4 @@
-"""Functions for pipelines: load a pipeline, find the elmo component, and compute a fingerprint of the
-pipeline."""
+"""Functions that load a pipeline, find the elmo component, and compute a fingerprint of a pipeline."""
 
 from __future__ import annotations
 

@@ -22,9 +22,8 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Type of a function that computes the vectors of shards, in this process or on a cluster. The function
-yields pairs (shard, content of the shard file) in any order. A shard is a group of consecutive items of a
-corpus."""
+"""Type of a function that computes the vectors of shards (groups of consecutive items of a corpus). The
+function yields pairs (shard, content of the shard file) in any order."""
 
 _DEFAULTS = EmbedOptions()
 
@@ -174,8 +173,7 @@ def embed_shards(
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
-    """Return the functions for "hdf5" or "parquet". Return None for "safetensors", which is a folder of
-    files."""
+    """Return the functions for "hdf5" or "parquet". Return None for "safetensors", which writes a folder."""
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5

@@ -31,9 +31,8 @@ class EmbedOptions:
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Method that pools the token vectors of an item (such as a line) to one vector. None: one vector per
-    token. Whitespace tokens are left out. If an item has only whitespace tokens, the pooled vector is
-    zero."""
+    """Method that pools the token vectors of an item (such as a line) to one vector. None: no pooling.
+    Whitespace tokens are left out. If an item has only whitespace tokens, the pooled vector is zero."""
 
 
 class Embedder:
@@ -57,8 +56,7 @@ class Embedder:
         self._options = options
 
     def __call__(self, shard: Shard) -> bytes:
-        """Compute the vectors of a shard, and return the content of the shard file, in the format
-        safetensors."""
+        """Compute the vectors of a shard, and return the content of the shard file (safetensors)."""
         # Do not use a memory zone from the start: inside it, the tokenizer is slow, because it does not fill its cache.
         is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
         with self._nlp.memory_zone() if is_full else contextlib.nullcontext():
@@ -78,10 +76,11 @@ class Embedder:
         return list(self._nlp.pipe(inputs, disable=self._disabled))
 
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
-        """Return the token vectors of each Doc: (layers, tokens, width) with the option `layers` "all", else
-        (tokens, width).
+        """Compute the token vectors of each Doc with the model of the elmo component.
 
-        The model of the elmo component computes the vectors, because the Docs possibly store only an average.
+        Returns:
+            One array per Doc: (layers, tokens, width) if the option `layers` is "all", otherwise (tokens,
+            width).
         """
         model = self._elmo.model
         if self._options.layers == "average":

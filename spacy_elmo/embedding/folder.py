@@ -1,5 +1,4 @@
-"""Folder to which `embed` writes vectors. An `embed` call can resume an earlier call, or replace existing
-vectors.
+"""Folder to which `embed` writes vectors. `embed` can resume an earlier call, or replace existing vectors.
 
 To replace vectors, `embed` writes the new vectors to the subfolder `.new`. When the new vectors are complete,
 `embed` moves them to the folder, and deletes the old vectors. If this move is interrupted, the next `embed`
@@ -37,8 +36,7 @@ class VectorFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._target = path
-        """Folder for new files: `path`, or the subfolder `.new` while the vectors in `path` are being
-        replaced."""
+        """Folder for new files: `path`, or the subfolder `.new` if `path` contains vectors to replace."""
         self._count = 0
 
     def begin(self, settings: Mapping[str, Any], *, resume: bool, force: bool) -> None:

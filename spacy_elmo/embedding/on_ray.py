@@ -1,5 +1,4 @@
-"""Computation of the vectors of a corpus on a Ray cluster, with one Ray actor (process) per core or per
-GPU."""
+"""Computation of the vectors of a corpus on a Ray cluster, with one process per core or per GPU."""
 
 from __future__ import annotations
 
@@ -50,9 +49,8 @@ def embed_on_ray(
         Pairs (shard, content of the shard file), in the order in which the shards are ready.
 
     Raises:
-        ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could
-            start.
-        ValueError: the cluster has no cores, or `gpu` is true and the cluster has no GPUs. See also
+        ChildProcessError: actors have died repeatedly on the same shard, or no actor could start.
+        ValueError: the cluster has no cores; or `gpu` is true, but the cluster has no GPUs. See also
             `Embedder`.
     """
     # Ray sends usage statistics to its developers unless this is set.

@@ -24,9 +24,8 @@ def write_parquet(vectors: Vectors, path: Path) -> None:
 
     - `id` (int64): the index of the item in the corpus, from 0;
     - `tokens`: the item's tokens, a list of strings;
-    - `layer_0`, `layer_1`, ... if the vectors are from all layers: the vectors of the tokens in this layer, a
-      list of vectors. If the vectors are from one layer or the average of the layers, the only such column is
-      `vectors`. With pooling, the values are single vectors instead of lists.
+    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for one layer or the average of the layers: a
+      list with the vector of each token. With pooling, the value is one vector.
     """
     writer = None
     try:

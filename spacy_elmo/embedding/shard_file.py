@@ -75,8 +75,7 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return one digest of the metadata and of all tensors (shapes, data types and values), in hexadecimal
-    digits."""
+    """Return one digest of the metadata and of all tensors (shapes, data types and values)."""
     checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())
@@ -156,8 +155,7 @@ class ShardFile:
         return tensors
 
     def tensor(self, name: str) -> np.ndarray:
-        """Return a read-only tensor of the file. For the names and shapes of the tensors, see
-        `encode_shard`."""
+        """Return a read-only tensor of the file. `encode_shard` lists the names and shapes of the tensors."""
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:

@@ -1,5 +1,5 @@
-"""Search in a corpus: add the sentences of the corpus to a search index, and load the pipeline of an index to
-process queries."""
+"""Functions that add the sentences of a corpus to a search index, and load the pipeline of an index for
+queries."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def add_corpus(
 ) -> Iterator[int]:
     """Process a corpus with a pipeline, and add the sentences of the corpus to a search index.
 
-    The option `get_spans` of the component `elmo` determines the sentences. The components after `elmo` do
-    not run.
+    The option `get_spans` of the component `elmo` determines the sentences. Later components do not run.
 
     Args:
         text: a file, a folder or a glob pattern.
@@ -50,8 +49,8 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata for a search index, in JSON types. With this metadata, `index_pipeline` can load the
-    pipeline again.
+    """Return metadata (JSON types) for a search index, with which `index_pipeline` can load the pipeline
+    again.
 
     Args:
         nlp: the pipeline that computes the vectors of the index.

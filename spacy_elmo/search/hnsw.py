@@ -39,8 +39,7 @@ class HnswNeighbors:
         """Search for the k stored vectors that are nearest to a vector of length 1, (width,).
 
         Returns:
-            The indices and the cosines of at most k vectors, nearest vector first. Some near vectors can be
-            missing.
+            The indices and the cosines of at most k vectors, nearest first. Some near vectors can be missing.
         """
         matches = self._index.search(vector, k)
         return matches.keys.astype(np.int64), 1 - matches.distances

@@ -51,7 +51,7 @@ class Neighbors(Protocol):
         """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices and the cosines of the k stored vectors nearest to `vector`, (width,), nearest
+        """Return the indices and the cosines of the k vectors nearest to `vector`, (width,), nearest
         first."""
 
     def to_disk(self, path: Path) -> None:
@@ -59,16 +59,13 @@ class Neighbors(Protocol):
 
 
 class SearchIndex:
-    """Search index of Docs and Spans. A search finds the entries that are most similar to a Doc, Span or
-    Token.
+    """Index of Docs and Spans. A search finds the entries that are most similar to a Doc, Span or Token.
 
     The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The
-    similarity is the cosine of two vectors. The index stores the vectors, the texts and the token positions,
-    but not the Docs.
+    similarity is the cosine of two vectors. The index stores vectors, texts and token positions, but no Docs.
 
     Args:
-        layer: index of the biLM layer whose vectors are compared. None: the average of all layers, as in
-            `_.elmo`.
+        layer: index of the biLM layer to compare. None: the average of all layers, as in `_.elmo`.
         method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search
             time hardly grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
             `pip install spacy-elmo[search]`.
@@ -143,8 +140,7 @@ class SearchIndex:
         ]
 
     def to_disk(self, folder: str | Path) -> None:
-        """Write the index to a folder. A missing folder is created. An earlier index in the folder is
-        replaced.
+        """Write the index to a new or existing folder. An earlier index in the folder is replaced.
 
         Raises:
             OSError: the folder cannot be written.
@@ -162,8 +158,7 @@ class SearchIndex:
 
     @classmethod
     def from_disk(cls, folder: str | Path) -> SearchIndex:
-        """Load an index from a folder that `to_disk` has written, and check the digests (checksums) of the
-        files.
+        """Load an index from a folder that `to_disk` has written, and check the checksums of the files.
 
         Raises:
             OSError: the folder does not exist, or a file is missing.

@@ -45,8 +45,7 @@ SENTENCES = IndexFormat(
 
 
 class IndexEntry(NamedTuple):
-    """Entry of a search index: the name of a Doc, and the token positions and the text of a Span in this
-    Doc."""
+    """Entry of a search index: a Span (start and end token, and text) and the name of the Span's Doc."""
 
     doc_id: str
     start: int

@@ -23,8 +23,7 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """Return the mean of the ELMo vectors of a Span's tokens, (width,) float32. Whitespace tokens are left
-    out.
+    """Return the mean ELMo vector of a Span's tokens without whitespace tokens, (width,) float32.
 
     The result is None if the Span has only whitespace tokens.
 

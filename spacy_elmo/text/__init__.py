@@ -1,2 +1,1 @@
-"""Readers of text files, documents, sentences and treebanks. These readers need no torch and no spaCy
-pipeline."""
+"""Readers of text files, documents and treebanks, and a sentence splitter. They need no spaCy pipeline."""

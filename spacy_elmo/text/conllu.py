@@ -8,16 +8,14 @@ from pathlib import Path
 from .files import lines
 
 FORM, UPOS, XPOS = 1, 3, 4
-"""Indices of the columns in a line of a CoNLL-U file: word form, universal and language-specific part of
-speech."""
+"""Column indices in a CoNLL-U file: word form, universal part of speech, language-specific part of speech."""
 
 
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
-    """Yield each sentence of a CoNLL-U file as a list of syntactic words. Each word is a list of its ten
-    columns.
+    """Yield each sentence of a CoNLL-U file as a list of syntactic words. A word is a list of ten columns.
 
-    Multiword tokens ("3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz or
-    .zst.
+    Multiword tokens ("3-4") and empty nodes ("5.1") are left out. The file can be compressed (.gz, .xz,
+    .zst).
 
     Raises:
         OSError: the file cannot be read.

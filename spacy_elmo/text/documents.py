@@ -40,8 +40,7 @@ def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
     - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with a list of words in the field
       `tokens` or a text in the field `text`.
     - `.spacy` (a DocBin): each Doc is a document, a list of words. The whole file is in memory.
-    - Any other file is plain text. A document ends at a blank line, at the end of the file, or after 100
-      lines.
+    - Other files are plain text. A document ends at a blank line, at the end of the file, or after 100 lines.
 
     Args:
         errors: handling of bytes that are not UTF-8, and of unpaired surrogates in JSON. "strict" raises an
@@ -93,8 +92,7 @@ def json_lines(
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not JSON, or `parse` raises a ValueError. The message names the file and the
-            line.
+        ValueError: a line is not JSON, or `parse` raises a ValueError. The message names the line.
     """
     for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():
@@ -130,8 +128,7 @@ def _docs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
-    """Yield the words of each Doc in a DocBin file (`.spacy`), without annotations. The whole file is in
-    memory.
+    """Yield the words of each Doc in a DocBin file (`.spacy`). The whole file is in memory.
 
     Raises:
         OSError: the file cannot be opened.

@@ -68,8 +68,7 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
 
 
 def kind(file: Path) -> str:
-    """Return the suffix of a file in lowercase. A suffix for compression is ignored: ".jsonl" for
-    "a.jsonl.gz"."""
+    """Return the suffix of a file, without a suffix for compression: ".jsonl" for "a.jsonl.gz"."""
     return (file.with_suffix("") if file.suffix in _COMPRESSED else file).suffix.lower()
 
 
@@ -83,8 +82,7 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
         remedy: text to append to the error message "... Correct the file", such as ", or set an option".
 
     Raises:
-        ValueError: a line is not UTF-8, or a compressed file is damaged. The message names the file and the
-            line.
+        ValueError: a line is not UTF-8, or a compressed file is damaged. The message names the line.
     """
     number = 0
     observer = reading_observer()

@@ -11,15 +11,14 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 
 @contextmanager
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
-    """Inside the `with` block, let the corpus readers of this package call `observer` when they have read
-    text.
+    """Inside the `with` block, let the corpus readers of this package report to `observer` how much they
+    read.
 
     `observer` is stored in a context variable, because the readers are called many levels below the code that
     shows a progress bar. Readers in other threads do not call `observer`.
 
     Args:
-        observer: function that takes the number of decompressed bytes since the previous call of the
-            function.
+        observer: function that takes the number of decompressed bytes since its previous call.
     """
     token = _observer.set(observer)
     try:
@@ -29,6 +28,5 @@ def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
 
 
 def reading_observer() -> Callable[[int], object] | None:
-    """Return the function `observer` of the surrounding `observed_reading` block. None if there is no such
-    block."""
+    """Return the `observer` of the surrounding `observed_reading` block. None if there is no such block."""
     return _observer.get()

@@ -31,17 +31,12 @@ _ENDS = frozenset(
 )
 
 _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
-"""Bit flags for the properties of a word, which `word_kinds` returns. `_PLAIN`: the word is not only
-punctuation. `_END`: an end mark, such as a period. `_NEWLINE`: whitespace with a newline. `SPACE`:
-whitespace."""
+"""Bit flags of a word, which `word_kinds` returns. `_PLAIN`: not only punctuation. `_END`: an end mark, such
+as a period. `_NEWLINE`: whitespace with a newline. `SPACE`: whitespace."""
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return the properties of each word that the sentence rule needs, as bit flags (`_PLAIN`, `_END`, ...).
-
-    Returns:
-        (words,) uint8.
-    """
+    """Return the bit flags (`_PLAIN`, `_END`, ...) of each word, (words,) uint8."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
@@ -72,9 +67,6 @@ def _last_before(marked: np.ndarray) -> np.ndarray:
 
     Args:
         marked: True for each marked word, (words,) bool.
-
-    Returns:
-        (words,) int64.
     """
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
     return np.concatenate([[-1], last])[:-1]

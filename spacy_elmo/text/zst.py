@@ -14,9 +14,8 @@ _BYTES_PER_READ = 1 << 14
 class ZstReader(io.RawIOBase):
     """Stream of the decompressed bytes of a `.zst` file. The file can have several frames (compressed parts).
 
-    This class replaces the reader of the library zstandard, because that reader loses text without an error.
-    The reader does not detect a truncated file. It also stops after the first frame, but programs such as
-    `pzstd`, and `cat a.zst b.zst`, create files with several frames.
+    This class replaces the reader of the library zstandard, because that reader does not detect a truncated
+    file, and ignores all frames after the first. `pzstd` and `cat a.zst b.zst` create several frames.
 
     Raises:
         EOFError: the file is truncated, or is not a zstd file.
@@ -32,8 +31,7 @@ class ZstReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read at least one decompressed byte into a buffer. Return the number of bytes, or 0 at the end of
-        the file."""
+        """Read decompressed bytes into a buffer. Return the number of bytes, or 0 at the end of the file."""
         while not self._decompressed:
             compressed = self._file.read(_BYTES_PER_READ)
             if not compressed:
