@@ -26,8 +26,7 @@ def check_output_file(path: Path, *, force: bool) -> None:
         force: allow overwriting an existing file.
 
     Raises:
-        OSError: `path` is a folder; the parent folder does not exist; or the file exists, but `force` is
-            false.
+        OSError: `path` is a folder; the parent folder is missing; or the file exists and `force` is false.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
@@ -47,13 +46,12 @@ def atomic_file(
     If `path` is a device or a pipe, such as /dev/stdout, yield `path` without a temporary file.
 
     Args:
-        previous: path in the same folder, to which an earlier file at `path` is moved. None: the earlier file
-            is deleted.
+        previous: path in the same folder, to which the old file at `path` is moved. None: delete the old
+            file.
         durable: flush the new file to disk, so that the file is complete even if the machine crashes.
 
     Raises:
-        OSError: the file cannot be written. The error names `path`, and an earlier file at `path` is
-            unchanged.
+        OSError: the file cannot be written. The error names `path`, and the old file is unchanged.
     """
     path = Path(path)
     if path.is_dir():
@@ -77,8 +75,7 @@ def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> N
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder. After the `with` block, rename it to `path`, unless the block raises an
-    error.
+    """Yield a temporary folder. When the `with` block ends without an error, rename this folder to `path`.
 
     An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and is deleted after the new
     folder has been renamed to `path`. If the process is killed between the two renames, the earlier folder

@@ -105,8 +105,7 @@ def find_weights(weights: str) -> Path:
             them exist, the first in this order is used.
 
     Raises:
-        FileNotFoundError: there are no weights with this name or path. The message contains the path and the
-            known names.
+        FileNotFoundError: there are no weights with this name or path. The message lists the known names.
         ValueError: the path is a folder, or a model file of another program.
         ValueError: the package that contains the weights is damaged.
     """

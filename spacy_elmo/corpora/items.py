@@ -40,8 +40,7 @@ class Shard:
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return the paths of the files of a corpus, sorted: `.conllu` files, and files that `text_files`
-    supports.
+    """Return the sorted paths of the files of a corpus: `.conllu`, and the types that `text_files` supports.
 
     Args:
         source: a file, a folder or a glob pattern.

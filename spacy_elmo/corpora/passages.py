@@ -13,8 +13,7 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """A passage of a corpus, such as a line or a sentence, with the file name and the annotated word
-    senses."""
+    """A passage of a corpus (such as a line or a sentence) with the file name and the word senses."""
 
     item: Item
     source: str

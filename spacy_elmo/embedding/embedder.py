@@ -38,8 +38,7 @@ class EmbedOptions:
 class Embedder:
     """Callable that computes the vectors of a shard (a group of consecutive items of a corpus).
 
-    The result does not depend on other shards. On another machine, or with another number of threads, the
-    rounding of the vectors can differ.
+    The vectors do not depend on other shards. Rounding can differ between machines and numbers of threads.
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
@@ -79,8 +78,7 @@ class Embedder:
         """Compute the token vectors of each Doc with the model of the elmo component.
 
         Returns:
-            One array per Doc: (layers, tokens, width) if the option `layers` is "all", otherwise (tokens,
-            width).
+            One array per Doc: (layers, tokens, width) for `layers` "all", otherwise (tokens, width).
         """
         model = self._elmo.model
         if self._options.layers == "average":

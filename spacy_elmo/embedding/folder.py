@@ -29,8 +29,8 @@ _SHARDS = "shard-*.safetensors"
 class VectorFolder:
     """Folder to which `embed` writes shard files. Each file has the vectors of a group of consecutive items.
 
-    An interrupted `embed` call can be resumed, because each file is written atomically, and no shard depends
-    on another shard. The resumed call computes only the missing shards.
+    An interrupted `embed` call can be resumed, because each file is written atomically. The resumed call
+    computes only the missing files.
     """
 
     def __init__(self, path: Path) -> None:
@@ -162,12 +162,8 @@ class VectorFolder:
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that an `embed` call with `resume` has the same settings as the existing vectors.
-
-    Args:
-        path: path of the existing vectors, for the error message.
-        before: settings of the existing vectors.
-        now: settings of the new call.
+    """Check that the settings of the vectors at `path` (`before`) equal the settings of an `embed` call
+    (`now`).
 
     Raises:
         ValueError: some settings are different. The message names these settings.

@@ -41,7 +41,6 @@ def embed_on_ray(
     Args:
         nlp: a pipeline with an elmo component.
         options: layers, data type and pooling of the vectors.
-        shards: the shards.
         gpu: use one actor per GPU instead of one per core.
         code: Python file that every actor imports. The file must have the same path on all machines.
 
@@ -50,8 +49,7 @@ def embed_on_ray(
 
     Raises:
         ChildProcessError: actors have died repeatedly on the same shard, or no actor could start.
-        ValueError: the cluster has no cores; or `gpu` is true, but the cluster has no GPUs. See also
-            `Embedder`.
+        ValueError: the cluster has no cores (or, with `gpu`, no GPUs). See also `Embedder`.
     """
     # Ray sends usage statistics to its developers unless this is set.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -132,11 +132,7 @@ class Vectors:
 
 
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest and the entries of an index file, which lists the files of a folder of vectors.
-
-    Args:
-        path: path of the index file.
-        index: content of the index file.
+    """Check the digest and the entries of the index file at `path`, which has the content `index`.
 
     Raises:
         ValueError: the index file has changed since it was written, or an entry is missing or invalid.

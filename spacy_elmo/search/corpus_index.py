@@ -1,5 +1,4 @@
-"""Functions that add the sentences of a corpus to a search index, and load the pipeline of an index for
-queries."""
+"""Functions that add a corpus to a search index, and load the pipeline of an index for queries."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata (JSON types) for a search index, with which `index_pipeline` can load the pipeline
-    again.
+    """Return metadata (JSON types) for a search index, so that `index_pipeline` can load the pipeline again.
 
     Args:
         nlp: the pipeline that computes the vectors of the index.

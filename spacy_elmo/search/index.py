@@ -51,8 +51,7 @@ class Neighbors(Protocol):
         """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices and the cosines of the k vectors nearest to `vector`, (width,), nearest
-        first."""
+        """Return the indices and the cosines of the k vectors nearest to `vector`, (width,), in order."""
 
     def to_disk(self, path: Path) -> None:
         """Write the vectors to a file, which the class method `from_disk` can load."""
@@ -162,8 +161,7 @@ class SearchIndex:
 
         Raises:
             OSError: the folder does not exist, or a file is missing.
-            ValueError: the folder is not an index; the index is damaged; or the library for "hnsw" is not
-                installed.
+            ValueError: the folder is not an index, or is damaged; or the library for "hnsw" is not installed.
         """
         folder = Path(folder)
         settings, files = open_index(folder, SENTENCES)

@@ -63,7 +63,6 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
     Then a new settings file, which contains the new names, replaces the old settings file.
 
     Args:
-        folder: folder of the index.
         kind: format of the index.
         settings: content of the settings file, without digests.
 

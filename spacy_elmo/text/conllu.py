@@ -14,8 +14,7 @@ FORM, UPOS, XPOS = 1, 3, 4
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
     """Yield each sentence of a CoNLL-U file as a list of syntactic words. A word is a list of ten columns.
 
-    Multiword tokens ("3-4") and empty nodes ("5.1") are left out. The file can be compressed (.gz, .xz,
-    .zst).
+    Multiword tokens ("3-4") and empty nodes ("5.1") are left out. The file can be compressed; see `lines`.
 
     Raises:
         OSError: the file cannot be read.

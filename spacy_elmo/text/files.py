@@ -77,8 +77,7 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
 
     Args:
         file: a text file, which can be compressed as .gz, .xz or .zst.
-        errors: handling of bytes that are not UTF-8. "strict" raises an error, and "replace" replaces these
-            bytes.
+        errors: handling of bytes that are not UTF-8: "strict" raises an error, "replace" replaces the bytes.
         remedy: text to append to the error message "... Correct the file", such as ", or set an option".
 
     Raises:

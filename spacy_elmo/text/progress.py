@@ -11,8 +11,7 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 
 @contextmanager
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
-    """Inside the `with` block, let the corpus readers of this package report to `observer` how much they
-    read.
+    """Inside the `with` block, let the corpus readers of this package report their progress to `observer`.
 
     `observer` is stored in a context variable, because the readers are called many levels below the code that
     shows a progress bar. Readers in other threads do not call `observer`.
