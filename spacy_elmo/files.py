@@ -40,8 +40,8 @@ def check_output_file(path: Path, *, force: bool) -> None:
 def atomic_file(
     path: str | Path, *, previous: Path | None = None, durable: bool = True
 ) -> Iterator[Path]:
-    """Yield the path of a temporary file to write. When the `with` block ends without an error, rename the
-    temporary file to `path`.
+    """Yield a temporary path to write to. When the `with` block ends without an error, rename the temporary
+    file to `path`.
 
     If `path` is a device or a pipe, such as /dev/stdout, yield `path` without a temporary file.
 
@@ -108,7 +108,7 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
     the last name never reads old and new files together.
 
     Args:
-        folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
+        folder: folder to write to. A missing folder is created. Files with other names stay.
         names: names of all files that the `with` block can write.
         force: replace earlier files.
 
@@ -157,7 +157,7 @@ def remove_partial(folder: Path, name: str | None = None) -> None:
     """Remove the temporary files and folders in a folder, even if a running process is writing to them.
 
     Args:
-        name: name of a file or folder. Only temporary files for this name are removed. None: for any name.
+        name: only remove the temporary files of the file or folder with this name. None: of any name.
     """
     remains = re.compile(r".*" if name is None else rf"\.{re.escape(name)}\.[\d-]+\.partial")
     for path in folder.glob(".*.partial"):

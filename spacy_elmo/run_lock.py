@@ -1,4 +1,4 @@
-"""Lock for an output folder or output file, so that two processes never write to it at the same time."""
+"""Lock for an output folder or output file, so that two processes never write the same output."""
 
 from __future__ import annotations
 

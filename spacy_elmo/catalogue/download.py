@@ -1,7 +1,7 @@
 """Download of model files to a cache folder, only if the user asks for it.
 
-After the first download of a file NAME, its checksum is stored in the same folder as `.NAME.sha256`, to check
-later downloads of the file.
+After the first download of a file NAME, the checksum of the file is stored in `.NAME.sha256` in the same
+folder, to check later downloads.
 """
 
 from __future__ import annotations

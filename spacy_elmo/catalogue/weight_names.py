@@ -149,8 +149,8 @@ def _way_to(weights: str) -> str:
 
 
 def _newest(names: list[str]) -> str | None:
-    """Return the name with the highest version, such as `de_base_v2` in `de_base_v1`, `de_base_v2`. Return
-    None if `names` is empty, or if the names belong to different models."""
+    """Return the name with the highest version, such as `base_v2` for `base_v1` and `base_v2`. Return None if
+    `names` is empty, or if the names belong to different models."""
     if len(names) == 1:
         return names[0]
     versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]

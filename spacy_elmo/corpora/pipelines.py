@@ -37,8 +37,8 @@ def load_pipeline(
 
     Raises:
         OSError: no pipeline or weights have this name or path.
-        ValueError: the pipeline cannot be loaded, or `lang` is set but the pipeline is not blank. See also
-            `blank_pipeline`.
+        ValueError: the pipeline cannot be loaded, or `lang` is set for a saved or installed pipeline. See
+            also `blank_pipeline`.
     """
     path = Path(source)
     if source in known_names() or path.suffix == ".safetensors" or path.is_file():

@@ -93,7 +93,6 @@ class Embedder:
 
         Args:
             vectors: (layers, tokens, width), or (tokens, width) for one layer or the average of the layers.
-            doc: the Doc.
 
         Returns:
             (layers, 1, width) or (1, width).

@@ -83,7 +83,7 @@ class VectorFolder:
         atomic_write(self._target / _SETTINGS, _json(settings))
 
     def missing(self, shards: Iterable[Shard]) -> Iterator[Shard]:
-        """Yield those of the given shards that have no shard file yet.
+        """Yield the shards in `shards` that have no shard file yet.
 
         Raises:
             ValueError: the text of a shard has changed since the shard file was written.
@@ -162,11 +162,10 @@ class VectorFolder:
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that the settings of the vectors at `path` (`before`) equal the settings of an `embed` call
-    (`now`).
+    """Check that the settings of existing vectors (`before`) equal the settings of an `embed` call (`now`).
 
     Raises:
-        ValueError: some settings are different. The message names these settings.
+        ValueError: some settings are different. The message names these settings and `path`.
     """
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"

@@ -55,7 +55,7 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
 
 class Vectors:
-    """Sequence with the vectors of each item (such as a line) of a corpus, an array (layers, tokens, width).
+    """Sequence of arrays: the vectors of each item (such as a line) of a corpus, (layers, tokens, width).
 
     If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
     pooling, the arrays have no axis for tokens. The arrays are read-only memory maps of the files, so only

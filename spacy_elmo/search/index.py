@@ -51,7 +51,8 @@ class Neighbors(Protocol):
         """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices and the cosines of the k vectors nearest to `vector`, (width,), in order."""
+        """Find the k vectors nearest to `vector`, (width,). Return their indices and cosines, nearest
+        first."""
 
     def to_disk(self, path: Path) -> None:
         """Write the vectors to a file, which the class method `from_disk` can load."""
@@ -99,7 +100,7 @@ class SearchIndex:
             tokens: the Spans, such as `doc.sents`, or `[doc]` for the whole Doc.
 
         Raises:
-            ValueError: the Doc has no vectors, or the width of the vectors differs from earlier Docs.
+            ValueError: the Doc has no vectors, or the vectors of the Doc and of the index differ in width.
         """
         entries, vectors = [], []
         for span in map(as_span, tokens):

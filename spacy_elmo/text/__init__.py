@@ -1,1 +1,2 @@
-"""Readers of text files, documents and treebanks, and a sentence splitter. They need no spaCy pipeline."""
+"""Readers of text files, documents and treebanks, and a sentence splitter. No module needs torch or a
+pipeline."""
