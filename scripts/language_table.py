@@ -8,7 +8,9 @@ A table has only columns for which at least one model has a value.
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import spacy
 
@@ -29,6 +31,11 @@ _TASKS = {"ner": "fewer NER errors", "tagger": "fewer tagging errors"}
 """Mapping from the component in a row of a report to a column of the table `choice`."""
 
 
+def training_words(card: Mapping[str, Any]) -> int:
+    """Return the number of training words of a model and of the models that its training started from."""
+    return card.get("tokens_seen", 0) + (training_words(card["init"]) if "init" in card else 0)
+
+
 def model_row(weights: Path, report: Path) -> Row:
     """Return the row of a packaged model in the first table.
 
@@ -41,9 +48,7 @@ def model_row(weights: Path, report: Path) -> Row:
         "model": f"[{weights.stem}](../models/{weights.parts[-3]})",
         "language": language_name(card["language"]),
         "size": f"{weights.stat().st_size / 1e6:.1f} MB",
-        "training words": f"{card['tokens_seen'] / 1e6:.0f} million"
-        if "tokens_seen" in card
-        else "",
+        "training words": f"{words / 1e6:.0f} million" if (words := training_words(card)) else "",
         "licence": card["licence"],
     }
     measured = report / "kneser_ney.json"

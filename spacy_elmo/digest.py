@@ -1,7 +1,8 @@
-"""Digests (checksums) of files, JSON values and arrays, to detect changed files and to compare content.
+"""Digests (hash values) of files, settings and arrays, to detect damage and to identify the content of
+caches.
 
-The algorithm is XXH3 with 128 bits. XXH3 is very fast, but not cryptographic. So the digests detect
-accidental changes, but not attacks.
+The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic. So the digests detect
+accidental changes, not attacks.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
     """Return the digest of a file, in hexadecimal digits. The file can be larger than the memory.
 
     Args:
-        hasher: new hash object of another algorithm, for example SHA-256. Default: `Digest`.
+        hasher: new, empty hash object of another algorithm, for example to check a published checksum.
+            Default: `Digest`.
 
     Raises:
         OSError: the file cannot be read.
@@ -54,14 +56,14 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
 def with_digests(
     content: Mapping[str, Any], path: Path, files: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return a JSON object with an additional entry `digests`, which `check_digests` can check later.
+    """Return the content of a JSON file with an added entry `digests`, which `check_digests` can check.
 
-    The entry contains a digest of `content`, and a digest of each file in `files`.
+    The entry contains a digest of the JSON content without this entry, and a digest of each file in `files`.
 
     Args:
-        content: the JSON object without digests.
-        path: path of the JSON file that you will write. This function does not write the file.
-        files: names of existing files in the folder of the JSON file.
+        content: a JSON object.
+        path: path of the JSON file. The function does not write the file.
+        files: names of other files in the same folder.
 
     Raises:
         OSError: a file cannot be read.
@@ -74,9 +76,9 @@ def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] =
     """Check that a JSON file and other files have not changed since `with_digests` computed the digests.
 
     Args:
-        content: the JSON object that was read from the JSON file, with the entry `digests`.
+        content: the JSON object in the file, with the entry `digests`.
         path: path of the JSON file.
-        files: names of the other files, which are in the folder of the JSON file.
+        files: names of other files in the same folder.
 
     Raises:
         OSError: a file is missing or cannot be read.

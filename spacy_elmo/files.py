@@ -99,21 +99,20 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
-    """Yield a temporary folder. When the `with` block ends without an error, move the files in the temporary
-    folder to `folder`.
+    """Yield a temporary folder. When the `with` block ends without an error, move the new files to `folder`.
 
-    All old files with one of the `names` are removed, even if there is no new file with the same name. For
-    example, an old softmax file does not belong to new weights. Old files are removed in reverse order of
-    `names`, and then new files are added in the order of `names`. So a program that waits for the file with
-    the last name never reads old and new files together.
+    Old files with these `names` are removed, even if there is no new file with the same name. For example, an
+    old softmax does not belong to new weights. Old files are removed in reverse order of `names`, and new
+    files are added in the order of `names`. So a program that waits for the file with the last name never
+    reads old and new files together.
 
     Args:
-        folder: folder to write to. A missing folder is created. Files with other names stay.
-        names: names of all files that the `with` block can write.
+        folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
+        names: the names of all files that the `with` block can write.
         force: replace earlier files.
 
     Raises:
-        OSError: `folder` is a file; `folder` cannot be written; the parent folder does not exist; or `force`
+        OSError: `folder` is a file; `folder` cannot be written; its parent folder does not exist; or `force`
             is false, but `folder` already contains one of the files. The files in `folder` are unchanged.
     """
     folder = Path(folder)
@@ -197,8 +196,8 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
 
 
 def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Move the old file at `path` to `previous`, unless `previous` is None. Then rename `partial` to `path`.
-    If the rename fails, restore the old file."""
+    """Rename `partial` to `path`. If `previous` is not None, first rename an old file at `path` to
+    `previous`, and restore the old file if the second rename fails."""
     kept = previous if os.path.lexists(path) else None
     if kept is not None:
         path.replace(kept)

@@ -1,7 +1,6 @@
-"""Upper limits for sizes that are read from a file, such as the number of layers.
+"""Upper limits for the sizes in files, such as the number of layers. No real model reaches these limits.
 
-No real model reaches these limits. Without them, a damaged or hostile file of a few kilobytes could require
-unlimited memory or time. Each error message about a limit contains the value of the limit.
+Without limits, a damaged or hostile file of a few kilobytes could require unlimited memory or time.
 """
 
 # Configuration of a biLM. The largest public models have 8,192 cells and 50 characters per word.

@@ -1,4 +1,4 @@
-"""File object for libraries (HDF5, torch) that handle write errors badly."""
+"""Output file for libraries (HDF5, torch) that handle write errors badly."""
 
 from __future__ import annotations
 

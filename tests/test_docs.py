@@ -26,7 +26,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
-from tests import consumers, pipelines, tiny
+from tests import consumers, packages, pipelines, tiny
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -156,6 +156,9 @@ def two_pipelines() -> dict[str, object]:
     return {"spacy": spacy, "nlp": nlp, "other": other}
 
 
+INSTALLED = {"README.md": "en_elmo_web"}
+"""A page -> the package in models/ that its reader has installed."""
+
 NAMES = {"train.md": two_pipelines}
 """A page -> the names that each of its blocks of Python starts with."""
 
@@ -179,9 +182,13 @@ def clone(tmp_path, monkeypatch):
         if page.name not in RUN_ELSEWHERE
     ],
 )
-def test_page_runs_as_pasted(page, clone):
+def test_page_runs_as_pasted(page, clone, tmp_path, monkeypatch):
     if page.name in GIVEN:
         GIVEN[page.name](clone)
+    if page.name in INSTALLED:
+        package = packages.copy(packages.MODELS / INSTALLED[page.name], tmp_path)
+        packages.install(package, tmp_path / "site")
+        monkeypatch.syspath_prepend(tmp_path / "site")
     namespace, output = {}, None
     for block in blocks(page):
         where = f"{page.name}:{block.line}"

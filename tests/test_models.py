@@ -85,10 +85,10 @@ print(json.dumps({"meta": nlp.meta, "lemmas": [[token.lemma_ for token in doc] f
 """
     printed = srsly.json_loads(run(program, package.name, site=site))
     meta = printed["meta"]
-    assert [len(lemmas) for lemmas in printed["lemmas"]] == [0, 3, 1]
+    assert printed["lemmas"] == [[], ["Anna", "read", "."], ["  "]]
     assert f"{meta['lang']}_{meta['name']}" == package.name
     assert meta["license"] and meta["description"] and meta["author"]
-    assert {source["name"] for source in meta["sources"]} > {meta["sources"][0]["name"]}
+    assert len(meta["sources"]) > 1
     assert set(meta["performance"]) >= SCORES
     readme = (package / "README.md").read_text("utf8")
     for score in SCORES:

@@ -29,7 +29,7 @@ def package_meta(
         scores: results of `spacy evaluate --output`. A score that one test set does not measure is taken from the next.
             The speed is left out, because it depends on the machine.
         sources: the name and the licence of each labelled set.
-        card: further fields, which replace those of `meta`.
+        card: more fields, such as `description`. They replace fields of `meta`, but not scores, licences and sources.
     """
     performance: dict[str, Any] = {}
     for measured in scores:

@@ -1,4 +1,4 @@
-"""Writer of charts, as PNG files or as self-contained HTML pages, which need no network."""
+"""Conversion of Vega-Lite charts to PNG files or to self-contained HTML pages, which need no network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Spec: TypeAlias = Mapping[str, Any]
 """Vega-Lite chart (https://vega.github.io/vega-lite/docs), such as the result of `to_dict()` of an altair chart."""
 
 FIGURE_SUFFIXES = (".html", ".png")
-"""Supported suffixes of the files of charts."""
+"""Supported suffixes of chart files."""
 
 _DOTS_PER_UNIT = 2.0
 _STYLE = {
@@ -59,5 +59,5 @@ def _page(spec: dict[str, Any], title: str) -> bytes:
 
 @functools.cache
 def _libraries() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one JavaScript text. The first call takes a second or two."""
+    """Return Vega, Vega-Lite and Vega-Embed as JavaScript code. The first call takes a second or two."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

@@ -63,7 +63,7 @@ class TokenScores:
 
 
 class _Prepared(NamedTuple):
-    """A biLM and its head, with weights that are packed for inference."""
+    """A biLM and its softmax layer (head), with weights that are packed for inference."""
 
     counters: list[tuple[int, int]]
     """Change counters of the parameters at the time of packing (see `change_counters`)."""
@@ -77,9 +77,9 @@ class LanguageModel:
     """Language model that scores the tokens of Docs and finds substitutes for them.
 
     Args:
-        weights: weights with a head.
-        get_spans: function that returns the sentences of Docs, as Spans that do not overlap. Default: the rule that
-            `elmo` and `prepare` use.
+        weights: weights with a softmax layer (head).
+        get_spans: function that returns the sentences of Docs, as Spans that do not overlap. Default: the
+            rule that `elmo` and `prepare` use.
         max_batch_tokens: number of words per batch.
 
     Raises:
@@ -114,7 +114,7 @@ class LanguageModel:
 
         Raises:
             OSError: the file does not exist, or cannot be read.
-            ValueError: the file is not a weights file, or has no head.
+            ValueError: the file is not a weights file, or has no softmax layer (head).
         """
         return cls(Weights.load(find_weights(str(weights))))
 
@@ -154,9 +154,11 @@ class LanguageModel:
         return self.all_substitutes(token.doc[token.i : token.i + 1], n)[0]
 
     def substitutes_by_context(self, token: Token, n: int = 10) -> dict[Context, list[Substitute]]:
-        """For each `Context`, return the n most probable words to replace a token, best first.
+        """For each context ("before", "after", "both"), return the n most probable words to replace a token,
+        best first.
 
-        For "both", the words are the same as in `substitutes`. The token must not be whitespace.
+        "before" is the prediction of the forward LSTM, "after" of the backward LSTM, and "both" is the same
+        as `substitutes`. The token must not be whitespace.
         """
         sequences, row = self._sequences(token.doc), self._rows.get(token.text, -1)
         with plain_inference(self._bilm.device):
@@ -167,11 +169,13 @@ class LanguageModel:
             }
 
     def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
-        """Return the n most probable words to replace each token, best first. Whitespace tokens have no substitutes.
+        """Return the n most probable words to replace each token, best first. Whitespace tokens have no
+        substitutes.
 
-        The token itself is left out. The probability of a word w is proportional to p(w | words before) p(w | words
-        after). The probabilities of all words except `<S>`, `</S>` and `<UNK>` sum to 1. The product counts the unigram
-        frequency of w twice. A division by p(w) would correct this, but a weights file has no word counts.
+        The token's own word is left out. The probability of a word w is proportional to p(w | words before)
+        p(w | words after). The probabilities of all words except `<S>`, `</S>` and `<UNK>` sum to 1. The
+        product counts the unigram frequency of w twice. A division by p(w) would correct this, but a weights
+        file has no word counts.
 
         Raises:
             ValueError: the spans overlap.
@@ -211,8 +215,8 @@ class LanguageModel:
         return ready
 
     def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
-        """For each of n tokens, return the output of each direction just before the direction reads the
-        token, (2, n, P).
+        """For each of n tokens, return the output of each direction's top LSTM layer just before the
+        direction processes the token, (2, n, projection).
 
         Args:
             positions: positions of the tokens in the Doc, (n,).
@@ -246,7 +250,7 @@ class LanguageModel:
         """Return the n most probable words in each of m contexts.
 
         Args:
-            contexts: outputs of one or both directions of the biLM, (directions, m, P).
+            contexts: outputs of the top LSTM layer, (directions, m, projection), for one or both directions.
             excluded: for each context, the index in the vocabulary of a word to leave out, (m,); -1: no word.
         """
         log_probabilities_of = self._prepare().head.log_softmax
@@ -268,10 +272,11 @@ class LanguageModel:
 
 
 def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """For each of N words, return the slot of the next word and the slot of the previous word, (2, N).
+    """For each of N words, return the slots of the next word and of the previous word in its sentence,
+    (2, N).
 
-    A slot is the index of a word in the result of `_contexts`; -1: no such word, or the word needs no
-    context.
+    The slot of a word is its index in the result of `_contexts`; -1: there is no such word, or the word needs
+    no context.
 
     Args:
         slots: slot of each word, (N,).

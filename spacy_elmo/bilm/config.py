@@ -15,8 +15,8 @@ from .words.spelling import Spelling, UnicodeForm
 ACTIVATIONS = ("relu", "tanh")
 
 _HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
-"""Mapping from the name of a field to the name of this field in the header of a weights file. It contains
-only fields with two different names."""
+"""Names of fields in the header of a weights file, {name here: name in the header}. All other fields have the
+same name in both."""
 _LIMITS: dict[str, float] = {
     "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
     "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
@@ -217,7 +217,7 @@ class BiLMConfig:
 
     @property
     def width(self) -> int:
-        """Width of each layer of the output, 2P: the outputs of both directions are concatenated."""
+        """Width of each output layer: twice `projection`, because both directions are concatenated."""
         return 2 * self.projection
 
     @property
@@ -228,13 +228,12 @@ class BiLMConfig:
 
     @property
     def spelling(self) -> Spelling:
-        """The spelling rule. It changes words before they are encoded, or looked up in the vocabulary of the
-        head."""
+        """Rule that changes the spelling of words before they are encoded, or looked up in the vocabulary."""
         return Spelling(self.unicode_form, self.replace)
 
     @property
     def n_filters(self) -> int:
-        """Width of the concatenated outputs of all convolution filters, before the projection."""
+        """Number of all convolution filters, which is the width of their concatenated outputs."""
         return sum(number for _, number in self.filters)
 
     def differences(self, other: BiLMConfig) -> list[tuple[str, Any, Any]]:
@@ -243,7 +242,7 @@ class BiLMConfig:
         return [(n, value, others[n]) for n, value in vars(self).items() if value != others[n]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON types."""
+        """Return the fields as a dict that can be written as JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -259,16 +258,15 @@ class BiLMConfig:
         return cls(**fields)
 
     def to_header(self) -> dict[str, Any]:
-        """Return the fields as JSON types, under their names in the header of a weights file."""
+        """Return the fields as a dict of JSON types, under their names in the header of a weights file."""
         return {_HEADER_NAMES.get(name, name): value for name, value in self.to_dict().items()}
 
     @classmethod
     def from_header(cls, fields: Mapping[str, Any]) -> BiLMConfig:
-        """Create a configuration from the header of a weights file. A field that is missing in the header
-        gets its default.
+        """Create a configuration from the header of a weights file. Missing fields get their defaults.
 
         Raises:
-            ValueError: see `from_dict`.
+            ValueError: a field is unknown.
         """
         names = {header: name for name, header in _HEADER_NAMES.items()}
         return cls.from_dict({names.get(name, name): value for name, value in fields.items()})

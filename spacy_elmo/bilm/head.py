@@ -1,4 +1,4 @@
-"""The softmax head of the language model, and the losses and log-probabilities that the head computes."""
+"""The softmax layer of the language model (its head), which computes losses and log-probabilities."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ROWS_PER_BLOCK = 1024
 
 
 class Head(nn.Module):
-    """Softmax over the vocabulary: logits = h W^T + b, with W and b shared by both directions (bilm-tf `training.py`).
+    """Softmax layer over the vocabulary: logits = h W^T + b, where h is an output of the top LSTM layer.
 
-    The gradients of the sampled loss are sparse: only the rows of the targets and of the negatives are
-    stored.
+    Both directions share W and b (bilm-tf `training.py`). Each row of W belongs to one word. The gradients of
+    the sampled loss are sparse: only the rows of the target words and of the negative samples are stored.
 
     Args:
-        words: V, the size of the vocabulary. The sampled loss requires a vocabulary that is sorted by decreasing
-            frequency.
+        words: V, the size of the vocabulary. The sampled loss requires a vocabulary that is sorted by
+            decreasing frequency.
         width: P, the width of one direction's output.
     """
 
@@ -43,14 +43,14 @@ class Head(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the parameters as bilm-tf does: W is drawn from a normal distribution with variance 1 /
-        width, b is 0."""
+        """Initialize the parameters as bilm-tf does: the weights are drawn from a normal distribution with
+        variance 1 / width, and the bias is 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
         nn.init.zeros_(self.bias)
 
     @torch.no_grad()
     def prepare_for_inference(self) -> Head:
-        """Return a copy of the head for prediction only. Later changes of the parameters may have no effect
+        """Return a copy of the layer for prediction only. Later changes of the parameters may have no effect
         on the copy."""
         other = copy.copy(self)
         other._packed = convert(self.weight.t(), torch.float32)
@@ -58,21 +58,21 @@ class Head(nn.Module):
 
     @property
     def rows_per_block(self) -> int:
-        """The number of rows that the full softmax processes together."""
+        """Number of predictions for which the full softmax computes logits at once."""
         return max(1, min(_ROWS_PER_BLOCK, _LOGITS_PER_BLOCK // len(self.weight)))
 
     def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
-        """Return the sampled softmax loss of one direction, summed over rows (Jean et al. 2015; TensorFlow's
-        `sampled_softmax_loss`).
+        """Return the sampled softmax loss of one direction, summed over M target words (Jean et al. 2015;
+        TensorFlow's `sampled_softmax_loss`).
 
-        The softmax of a row is computed over the target of the row and S negatives. All rows share the
-        negatives. If a negative is the target of a row, this row leaves out the negative. From each logit,
-        the loss subtracts the logarithm of the expected count of the word in the sample.
+        The softmax is computed over the target word and S negative samples, which all targets share. A sample
+        that is the target word itself is left out. From the logit of each word, the loss subtracts the
+        logarithm of the expected count of the word among the samples.
 
         Args:
-            hidden: (M, P) float.
+            hidden: (M, P) float, the outputs of the top LSTM layer, of width P, one for each target.
             targets: (M,) the vocabulary index of each target word.
-            negatives: the sample, shared by all rows.
+            negatives: the negative samples.
         """
         drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
         weight = F.embedding(torch.cat([targets, drawn]), self.weight, sparse=True)
@@ -85,11 +85,11 @@ class Head(nn.Module):
         return (torch.logaddexp(true, others) - true).sum()
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return the cross-entropy of each row under the full softmax, in nats, (M,). Rows are processed in
-        blocks to limit the memory.
+        """Return the cross-entropy of each of M target words under the full softmax, in nats, (M,). The
+        targets are processed in blocks to limit the memory.
 
         Args:
-            hidden: (M, P) float.
+            hidden: (M, P) float, the outputs of the top LSTM layer, of width P, one for each target.
             targets: (M,) the vocabulary index of each target word.
         """
         rows = self.rows_per_block
@@ -103,10 +103,10 @@ class Head(nn.Module):
         return torch.cat(losses) if losses else hidden.new_zeros(0)
 
     def log_softmax(self, hidden: Tensor) -> Tensor:
-        """Return the log-probabilities of all words of the vocabulary, in nats, (M, V).
+        """Return the log-probabilities of all V words of the vocabulary for M predictions, in nats, (M, V).
 
         Args:
-            hidden: (M, P), a few rows of the output of the top layer.
+            hidden: (M, P), a few outputs of the top LSTM layer; P: width.
         """
         weight = self.weight.t()
         logits = matmul(hidden, weight) if self._packed is None else self._packed(hidden)
@@ -114,19 +114,20 @@ class Head(nn.Module):
 
 
 def log_softmax(scores: Tensor) -> Tensor:
-    """Compute the log-softmax of each row of `scores`, (M, V) float32."""
+    """Compute the log-softmax of each row of `scores`, a float32 matrix."""
     return scores - softmax_terms(scores.clone(), scores.new_zeros(scores.shape[1]))[2][:, None]
 
 
 class _LogSumExp(torch.autograd.Function):
-    """Logarithm of the sum of e^logit in each row, where logits = h W^T + b.
+    """Autograd function: the logarithm of the sum of e^logit in each row of the logits h W^T + b.
 
-    The argument `matrix` is W^T, converted to the data type of the product h W^T. The argument `hits`
-    contains (n, 2) pairs of a row and a column. The sum leaves out the logits at these pairs.
+    The argument `hidden` is h, (M, P), and `weight` is W, (S, P), for M predictions, S words and width P.
+    `matrix` is W^T, converted to the data type of the product h W^T. `hits` contains pairs of a row and a
+    column, (pairs, 2). The sum leaves out the logits at these pairs.
 
     Autograd would process the (M, S) logits about ten times. This function overwrites the logits with their
     exponentials, and the backward pass uses these exponentials. The backward pass does not scale the
-    exponentials: it scales the rows of `hidden` and of its gradient.
+    exponentials: it scales the rows of `hidden` and of the gradient of `hidden`.
     """
 
     @staticmethod
@@ -162,11 +163,12 @@ class _LogSumExp(torch.autograd.Function):
 
 
 class Negatives:
-    """The negative words of a sampled softmax: S distinct vocabulary rows, drawn log-uniformly.
+    """Negative samples for a sampled softmax: S distinct words of the vocabulary, drawn log-uniformly.
 
-    The probability of row k is P(k) = log((k + 2) / (k + 1)) / log(V + 1). Rows are drawn until S different
-    rows are found, as in TensorFlow's `log_uniform_candidate_sampler(unique=True)`. After n draws, the
-    expected count of row k is 1 - (1 - P(k))^n.
+    The probability to draw the word with vocabulary index k is P(k) = log((k + 2) / (k + 1)) / log(V + 1).
+    Words are drawn until S different words are found, as in TensorFlow's
+    `log_uniform_candidate_sampler(unique=True)`. After n draws, the expected count of word k among the
+    samples is 1 - (1 - P(k))^n.
 
     Args:
         words: V, the size of the vocabulary.
@@ -192,10 +194,10 @@ class Negatives:
         """The logarithm of the expected count of each row of the sample, (S,)."""
 
     def hits(self, targets: Tensor) -> Tensor:
-        """Find the negatives that are the same word as a target.
+        """Find the negative samples that are the same word as a target.
 
         Returns:
-            (n, 2) the index of the target (0 to M - 1) and of the negative (0 to S - 1), for each match.
+            For each match, the index in `targets` and the index of the sample, (matches, 2).
         """
         on_cpu = targets.cpu().contiguous()
         positions = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)
@@ -203,18 +205,18 @@ class Negatives:
         return torch.stack([hits, self._order[positions[hits]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
-        """Return the logarithm of the expected count of each word in n draws: float32, shape of `rows`.
+        """Return the logarithm of the expected count of each word among the samples, float32.
 
         Args:
-            rows: row numbers of the words in W.
+            rows: vocabulary indices of the words, in any shape.
         """
         p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
         return (-torch.expm1(self.tries * torch.log1p(-p))).log().float()
 
 
 def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Draw random rows of a vocabulary of size `words` until S = `number` rows are distinct. Return these
-    rows, (S,), and how many draws this took, with the repeated rows."""
+    """Draw words from a vocabulary of `words` words until `number` different words are found. Return the
+    vocabulary indices of these words, (number,), and how many draws this took, including repeated words."""
     drawn = np.empty(0, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1

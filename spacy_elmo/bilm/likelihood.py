@@ -1,4 +1,4 @@
-"""Log-probability of each word under a biLM with a head, given the words before it or the words after it."""
+"""Log-probability of each word under a biLM with a softmax layer, given the words before it or after it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .words.spelling import Spelling
 
 @dataclass(frozen=True)
 class LogProbabilities:
-    """Natural logarithms of the probabilities of N words in B sentences, forward and backward."""
+    """Natural logarithms of the probabilities of N words in B sentences. Index 0 is forward, 1 backward."""
 
     words: np.ndarray
     """Log-probability of each word, (2, N) float32: first given the words before it in the sentence, then
     given the words after it."""
     closing: np.ndarray
-    """Log-probability of the closing boundary of each sentence, (2, B) float32: `</S>` forward, `<S>` backward."""
+    """Log-probability of the boundary that ends each sentence (`</S>` or `<S>`), (2, B) float32."""
 
 
 def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
-    """Build the network and the head of a weights file.
+    """Build the network and the softmax layer (the head) of a weights file.
 
     Raises:
         ValueError: the file has no head, or the vocabulary lacks `<S>`, `</S>` or `<UNK>`.
@@ -48,12 +48,11 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
 def softmax_classes(
     words: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
 ) -> np.ndarray:
-    """Return the rows of K words in the head, then the rows of `<S>` and `</S>`, (K + 2,). Unknown words get
-    the row of `<UNK>`.
+    """Return the vocabulary indices of K words, `<S>` and `</S>`, which the softmax layer predicts, (K + 2,).
 
     Args:
-        words: K distinct words.
-        vocabulary_rows: row of each word of the vocabulary.
+        words: K distinct words. Unknown words get the index of `<UNK>`.
+        vocabulary_rows: index of each word in the vocabulary.
         spelling: the spelling rule of the biLM. The words of the vocabulary already follow this rule.
     """
     unk = vocabulary_rows[UNK]
@@ -78,10 +77,10 @@ def log_probabilities(
     Also compute the log-probability of the boundary that ends each sentence (`</S>` forward, `<S>` backward).
 
     Args:
-        token_ids: (K, ...) token ids of the distinct words (`BiLM.token_ids`).
-        classes: (K + 2,) rows of the head, from `softmax_classes`.
-        words: (N,) row of `token_ids` for every word, sentence after sentence.
-        lengths: number of words of each of the B sentences; 0 is allowed.
+        token_ids: (K, ...) token ids of the K distinct words, from `BiLM.token_ids`.
+        classes: (K + 2,) the result of `softmax_classes` for these words.
+        words: (N,) for each of the N words of the batch, its index in `token_ids`, sentence after sentence.
+        lengths: number of words of each sentence; 0 is allowed.
         max_words: approximate number of words that are processed together. A larger batch is processed in
             chunks, with the same result.
     """
@@ -112,12 +111,10 @@ def log_probabilities(
 def _targets(
     classes: np.ndarray, words: np.ndarray, lengths: Lengths
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the targets: the row in the head of each word or boundary that a direction predicts, (2, N + B).
+    """Return the classes that each direction predicts in a batch of B sentences with N words, (2, N + B).
 
-    Also return the start of each sentence in `words`, (B,), and its end, (B,).
-
-    A sentence of n words has n + 1 targets in each direction. In the order of the text, the targets are `w1
-    .. wn </S>` forward and `<S> w1 .. wn` backward.
+    In the order of the text, the targets of a sentence are `w1 .. wn </S>` forward and `<S> w1 .. wn`
+    backward. Also return the start of each sentence in `words`, (B,), and its end, (B,).
     """
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.append(0, ends)[:-1]
@@ -129,7 +126,7 @@ def _targets(
 
 @torch.no_grad()
 def opening_states(bilm: BiLM) -> Tensor:
-    """Return the output of the top layer after the first boundary (`<S>` forward, `</S>` backward), (2, P).
-    This output is the same for every sentence."""
+    """Return the output of the top LSTM layer after the boundary that each direction processes first (`<S>`
+    forward, `</S>` backward), (2, projection). This output is the same for every sentence."""
     no_words = np.zeros(0, dtype=np.int64)
     return bilm.forward_packed(bilm.token_ids([]), no_words, [0]).outputs[-1][:, 0]

@@ -19,8 +19,9 @@ from .matmul_precision import Precision
 class LSTMLayer(nn.Module):
     """One LSTM layer in both directions. Direction 0 runs forward, direction 1 backward.
 
-    The first dimension of each parameter is the direction. Rows are multiplied by a matrix from the right (x
-    W); gates are in TensorFlow's order i, j, f, o. The formulas are in `kernels/plain_lstm.py`.
+    The first dimension of each parameter is the direction. Vectors are rows, multiplied by a matrix W from
+    the right (x W). The columns for the gates are in TensorFlow's order: input gate, candidate, forget gate,
+    output gate. The formulas are in `kernels/plain_lstm.py`.
     """
 
     def __init__(self, config: BiLMConfig) -> None:
@@ -37,8 +38,8 @@ class LSTMLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the parameters as bilm-tf does, by TensorFlow's defaults: Glorot for [W_x ; W_h] and for
-        W_p, 0 for the bias."""
+        """Initialize the parameters as bilm-tf does: Glorot's uniform distribution for the matrices (the
+        input and recurrent matrices count as one matrix), and 0 for the bias."""
         rows, columns = 2 * self.input.shape[1], self.input.shape[2]
         bound = (6 / (rows + columns)) ** 0.5
         nn.init.uniform_(self.input, -bound, bound)
@@ -51,19 +52,19 @@ class LSTMLayer(nn.Module):
     def forward(
         self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run both directions over packed sequences (see `Packing`).
+        """Run both directions over B sequences, which are packed without padding (see `Packing`).
 
-        Under `torch.autocast` the matrix products have the type of autocast; states, gates and sums keep their type.
+        Under `torch.autocast`, only the matrix products have the data type of autocast.
 
         Args:
-            x: (2, M, P) input of each direction.
-            batch_sizes: number of sequences at each step; the sum is M.
-            h, c: (2, B, P) and (2, B, C), the state before the first step, in the order of ranks (see
-                `Packing`). The tensors are not changed.
+            x: (2, M, P) the inputs of each direction: M packed vectors of width P.
+            batch_sizes: number of sequences at each time step; the sum is M.
+            h, c: (2, B, P) and (2, B, C), the state before the first time step, for C cells. The longest
+                sequence comes first. The tensors are not changed.
 
         Returns:
-            The outputs, (2, M, P), and the state h and c after the last step of each sequence. No gradient
-            flows back through the returned state, as in bilm-tf and AllenNLP.
+            The outputs, (2, M, P), and the state h and c after the last time step of each sequence. No
+            gradient flows back through the returned state, as in bilm-tf and AllenNLP.
         """
         device = x.device.type
         autocast = torch.is_autocast_enabled(device)
@@ -94,7 +95,7 @@ class LSTMLayer(nn.Module):
         Later changes of the parameters may have no effect on the copy.
 
         Raises:
-            ValueError: see `prepacked.check_precision`.
+            ValueError: the device does not support the precision.
         """
         with torch.no_grad():
             check_precision(precision, self.input.device)
@@ -108,7 +109,8 @@ class LSTMLayer(nn.Module):
         return Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
 
     def _parameters_by_direction(self) -> Iterator[Sequence[Tensor | None]]:
-        """Yield W_x, W_h, the bias (with the forget bias added) and W_p, each as a pair (forward, backward)."""
+        """Yield the input matrix, the recurrent matrix, the bias (with the forget bias added) and the
+        projection matrix or None, each as a pair (forward, backward)."""
         dim = self.bias.shape[1] // 4
         bias = self.bias.clone()
         bias[:, 2 * dim : 3 * dim] += self.forget_bias

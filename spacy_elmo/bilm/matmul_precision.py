@@ -1,4 +1,4 @@
-"""Data types in which the LSTM's matrix products can be computed at inference."""
+"""Data types in which the network can multiply matrices at inference."""
 
 from typing import Literal, TypeAlias, get_args
 

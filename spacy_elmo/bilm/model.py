@@ -24,48 +24,56 @@ from .words.token_encoder import WordEncoder, token_encoder
 
 @dataclass
 class BiLMOutput:
-    """Layers and states of a batch of B sentences with N words."""
+    """Outputs and final LSTM states of a batch of B sentences, which have N words together.
+
+    L: LSTM layers; P: width of the outputs of one direction; C: LSTM cells of one direction.
+    """
 
     layers: Tensor
     """Layers of the words, (L+1, N, 2P), sentence after sentence, without boundaries. Layer 0 is [token
     vector ; token vector]; layer l is [forward_l ; backward_l]."""
     state: tuple[Tensor, Tensor]
-    """States h (L, 2, B, P) and c (L, 2, B, C) after the last step of each sentence, in the order of the sentences."""
+    """LSTM states h (L, 2, B, P) and c (L, 2, B, C) after the last time step of each sentence."""
 
 
 @dataclass
 class PackedOutput:
-    """Inputs and outputs of both directions of the LSTM, in packed order (see `Packing`)."""
+    """Inputs and packed outputs of the LSTM layers for a batch of B sentences (see `Packing`).
+
+    The batch has N words, of which K are distinct. Each direction processes M tokens, including boundaries. P
+    is the width of its outputs.
+    """
 
     tokens: Tensor
-    """Vectors of the K distinct words of the batch, followed by the vectors of `<S>` and `</S>`, (K + 2,
-    P)."""
+    """Vectors of the K distinct words, followed by the vectors of `<S>` and `</S>`, (K + 2, P)."""
     sequence: np.ndarray
-    """Row in `tokens` for every position of the concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,)."""
+    """Index in `tokens` of each token of the concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,)."""
     packing: Packing
     outputs: list[Tensor]
-    """Output of each LSTM layer, including its residual connection, (2, M, P)."""
+    """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions."""
     state: tuple[Tensor, Tensor]
-    """The same as `BiLMOutput.state`."""
+    """LSTM states after the last time step; see `BiLMOutput.state`."""
 
 
 @dataclass
 class PackedChunk:
-    """Layers of the words in one chunk of steps, as m packed rows for each direction. Boundaries are left
-    out."""
+    """Layers of the words that the LSTM processes in some consecutive time steps. Boundaries are left out.
+
+    Each direction processes m words in these steps, not always the same words.
+    """
 
     words: np.ndarray
-    """Indices of the words that each direction processes at these rows, (2, m). Index i is word i of the batch."""
+    """For both directions, the index in the batch of each word that the direction processes, (2, m)."""
     layers: list[Tensor]
-    """Layers 0 to L at these rows, each (2, m, P). Each direction computes half of the vector of a word."""
+    """Layers 0 to L of these words, each (2, m, P). Each direction computes half of the vector of a word, of
+    width P."""
 
 
 class BiLM(nn.Module):
-    """The network of Peters et al. 2018, with the formulas of bilm-tf `model.py`; `reference.py` lists the
-    formulas.
+    """The network of Peters et al. 2018, with the formulas of bilm-tf `model.py`, which `reference.py` lists.
 
-    The network keeps no state between calls: its outputs depend only on the arguments. A new network has
-    random parameters, which are drawn from torch's global random number generator by the rules of bilm-tf.
+    The network keeps no LSTM state between calls. A new network has random parameters, from torch's global
+    random number generator.
 
     Args:
         config: the hyperparameters. If the model has a word table or an alphabet, call `set_vocabulary` next.
@@ -82,13 +90,13 @@ class BiLM(nn.Module):
         """Return a copy of the network for prediction only. Later changes of the parameters may have no
         effect on the copy.
 
-        The matrices of the copy are converted and prepacked once. On a CPU the vectors of recently used words
-        are cached.
+        The matrices of the copy are converted and prepacked once. On a CPU the copy caches the vectors of
+        recently used words, unless they are rows of a word table.
 
         Args:
-            precision: data type of the matrix products. Sums, gates and states are always float32. The
-                token encoder also computes in float32, with one exception: with "bfloat16" on a CPU, the
-                products of its dense layers are computed in bfloat16.
+            precision: data type in which the LSTM multiplies matrices. Sums, gates and states are always
+                float32. The token encoder also computes in float32, with one exception: with "bfloat16" on a
+                CPU, its dense layers multiply in bfloat16.
 
         Raises:
             ValueError: the device does not support the precision.
@@ -121,8 +129,8 @@ class BiLM(nn.Module):
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def token_ids(self, words: Sequence[str]) -> Tensor:
-        """Return the input of the token encoder for K words: (K, ...) integers, such as character ids. The
-        spelling rule of the configuration is first applied to the words."""
+        """Return the input of the token encoder for K words: integers, (K, ...), such as character ids,
+        (K, max_characters). The spelling rule of the configuration is applied to the words first."""
         return self.encoder.ids(self.config.spelling(words))
 
     def forward(
@@ -134,7 +142,7 @@ class BiLM(nn.Module):
         *,
         closing: bool = False,
     ) -> BiLMOutput:
-        """Compute the layers of every word of a batch. The arguments are those of `forward_packed`."""
+        """Compute the layers of every word of a batch. For the arguments, see `forward_packed`."""
         packed = self.forward_packed(token_ids, words, lengths, state=state, closing=closing)
         token = nn.functional.embedding(self._index(words), packed.tokens)
         forward, backward = (self._index(rows) for rows in packed.packing.word_rows)
@@ -152,15 +160,16 @@ class BiLM(nn.Module):
         closing: bool = False,
         dropout: float = 0.0,
     ) -> PackedOutput:
-        """Run both directions over a batch of sentences.
+        """Run the token encoder and both directions of the LSTM over a batch of B sentences with N words.
 
         Args:
-            token_ids: (K, ...) token ids of the distinct words (`token_ids`). Each word is encoded once.
-            words: (N,) row of `token_ids` for every word, sentence after sentence.
-            lengths: number of words of each of the B sentences; 0 is allowed.
-            state: h (L, 2, B, P) and c (L, 2, B, C) before the first step; None: zeros.
-            closing: also process the closing boundaries (see `Packing.of`).
-            dropout: share of each LSTM layer's input that is set to zero (bilm-tf `training.py`).
+            token_ids: (K, ...) token ids of the K distinct words, from `BiLM.token_ids`.
+            words: (N,) for each word, its index in `token_ids`, sentence after sentence.
+            lengths: number of words of each sentence; 0 is allowed.
+            state: LSTM states before the first time step, h (L, 2, B, P) and c (L, 2, B, C), for L layers,
+                two directions, output width P and C cells; None: zeros.
+            closing: also process the last boundary of each direction (`</S>` forward, `<S>` backward).
+            dropout: probability with which each value in the input of an LSTM layer is set to zero.
         """
         tokens = self.encoder(self._with_boundaries(token_ids).to(self.device))
         packing = Packing.of(lengths, closing=closing)
@@ -182,19 +191,20 @@ class BiLM(nn.Module):
         *,
         state: tuple[Tensor, Tensor] | None = None,
     ) -> Iterator[PackedChunk]:
-        """Compute the layers of every word of a batch in chunks of steps.
+        """Compute the layers of every word of a batch of sentences, in chunks of consecutive time steps.
 
         The forward direction starts with the first words of the sentences, the backward direction with the
         last words.
 
-        Every chunk starts with the final states of the previous chunk, so the layers are exact. The memory
-        does not grow with the length of a sentence. No gradient flows back through the states, so training
-        needs a single chunk.
+        Each chunk starts with the final LSTM states of the previous chunk, so the layers are the same as
+        without chunks. The memory does not grow with the length of a sentence. No gradient flows from a chunk
+        to the previous chunk, so training needs a single chunk.
 
         Args:
-            token_ids, words, lengths, state: see `forward_packed`; each word is encoded once per chunk.
+            token_ids, words, lengths, state: see `forward_packed`. In each chunk, each distinct word is
+                encoded once.
             max_words: approximate number of words that each direction processes in a chunk. A chunk has at
-                least one step.
+                least one time step.
         """
         ids = self._with_boundaries(token_ids)
         packing = Packing.of(lengths)
@@ -233,7 +243,11 @@ class BiLM(nn.Module):
         c: list[Tensor],
         dropout: float = 0.0,
     ) -> list[Tensor]:
-        """Return the outputs of the LSTM layers for packed rows. Update `h` and `c`, the states of the layers."""
+        """Run the LSTM layers over packed inputs `x`, (2, inputs, width). Return the output of each layer.
+
+        The states of the layers before the first time step, in the lists `h` and `c`, are replaced by the
+        states after the last time step.
+        """
         outputs = []
         for level, layer in enumerate(self.lstm):
             x = nn.functional.dropout(x, dropout, training=dropout > 0)
@@ -258,8 +272,8 @@ class BiLM(nn.Module):
 def plain_inference(device: torch.device) -> Iterator[None]:
     """Create a context for prediction, in which gradients, autocast and inference mode are off.
 
-    A network that is prepared for inference caches word vectors. Autocast would round the vectors, and
-    vectors from inference mode could not be used outside inference mode.
+    Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
+    could not be used outside of it.
     """
     with (
         torch.inference_mode(False),
@@ -270,8 +284,8 @@ def plain_inference(device: torch.device) -> Iterator[None]:
 
 
 def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
-    """Concatenate the sequences `<S> w1 .. wn </S>` of all sentences. Represent each token by its row in
-    [distinct words ; <S> ; </S>]."""
+    """Return the concatenated sequences `<S> w1 .. wn </S>` of all sentences. Each token is an integer: the
+    value in `words` for a word, `n_types` for `<S>`, and `n_types + 1` for `</S>`."""
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.concatenate([[0], ends])[:-1]
     boundaries = np.stack([starts, ends], 1).ravel()

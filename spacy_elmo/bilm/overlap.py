@@ -10,12 +10,13 @@ from torch import Tensor
 def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:
     """Write the mean of the vectors of each token to `target`. Differentiable.
 
-    The vectors of a token are added in their order, so the mean does not depend on other tokens.
+    The vectors of a token are added in their order, so the rounding of the mean does not depend on other
+    tokens.
 
     Args:
-        target: (layers, T, W). The rows of tokens without a vector are not changed.
-        vectors: (layers, N, W).
-        tokens: (N,) the index of the token to which each vector belongs, 0 to T - 1.
+        target: (layers, tokens, width). The values of tokens without a vector are not changed.
+        vectors: (layers, N, width), N vectors for tokens.
+        tokens: (N,) for each vector, the index of its token in `target`.
     """
     counts = np.bincount(tokens, minlength=target.shape[1])
     by_token = np.argsort(tokens, kind="stable")

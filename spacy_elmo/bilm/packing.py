@@ -1,4 +1,5 @@
-"""Sentences as packed rows, without padding: one time step after the other, and the longest sentence first."""
+"""The order in which a biLM processes a batch, without padding: by time step, and within a step from the
+longest sentence to the shortest."""
 
 from __future__ import annotations
 
@@ -21,19 +22,19 @@ class Packing:
     closing boundary.
 
     Both directions take the same number of steps, so both are packed in the same way, as in torch's
-    `PackedSequence`. Sentences are ranked by length, and rank 0 is the longest. Step t has `batch_sizes[t]`
-    rows: one row for each sequence that has a step t, in the order of the ranks.
+    `PackedSequence`. Sentences are ranked by length, and rank 0 is the longest. A packed tensor has M rows,
+    one for each token that a direction processes. The rows of time step t belong to the first
+    `batch_sizes[t]` ranks.
     """
 
     batch_sizes: list[int]
-    """Number of sentences at each time step. This number never increases. The sum is M, the number of packed
-    rows."""
+    """Number of sentences with a token at each time step; this number never increases. The sum is M."""
     order: np.ndarray
     """Index of the sentence at each rank, (B,)."""
     positions: np.ndarray
-    """For each direction and each packed row, the position in the concatenated sequences, (2, M)."""
+    """Position of the token of each packed row in the concatenated sequences, for each direction, (2, M)."""
     word_rows: np.ndarray
-    """For each direction and each word of the batch, the packed row of the word, (2, N)."""
+    """Packed row of each word of the batch, for each direction, (2, N)."""
 
     @classmethod
     def of(cls, lengths: Lengths, *, closing: bool = False) -> Packing:
@@ -41,9 +42,9 @@ class Packing:
 
         Args:
             lengths: number of words of each sentence, without boundaries; 0 is allowed.
-            closing: also process the closing boundary (`</S>` forward, `<S>` backward). The output at this boundary
-                belongs to no word and predicts nothing. The boundary is needed only if the state is carried to the next
-                sentence, as in bilm-tf.
+            closing: also process the closing boundary (`</S>` forward, `<S>` backward). The output at this
+                boundary belongs to no word and predicts nothing. The boundary is needed only if the next
+                sentence starts with the final LSTM state of this sentence, as in bilm-tf.
         """
         sizes = np.asarray(lengths, dtype=np.int64)
         order = np.argsort(-sizes, kind="stable")
@@ -71,10 +72,11 @@ class Packing:
         return cls(batch_sizes.tolist(), order, positions, word_rows)
 
     def chunks(self, max_words: int) -> Iterator[list[int]]:
-        """Split `batch_sizes` into consecutive chunks of about `max_words` words. Opening boundaries are not counted.
+        """Split `batch_sizes` into consecutive parts of about `max_words` words each, without opening
+        boundaries.
 
-        A step is never split. If the limit is inside a step, the whole step belongs to the next chunk. A
-        batch of at most `max_words` words is one chunk.
+        A time step is never split. If the limit is inside a step, the whole step belongs to the next part. A
+        batch of at most `max_words` words is one part.
         """
         last = np.cumsum(self.batch_sizes) - len(self.order) - 1
         starts = np.flatnonzero(np.diff(np.maximum(last, 0) // max_words, prepend=-1))

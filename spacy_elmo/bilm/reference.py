@@ -1,6 +1,6 @@
-"""The biLM of Peters et al. (2018) in its simplest form. Read this file first; `model.py` is the fast network.
+"""The biLM of Peters et al. (2018) in its simplest form. Read this file first, then the fast `model.py`.
 
-For a sentence of words t_1 .. t_N, with t_0 = `<S>` and t_N+1 = `</S>`, and layers j = 1 .. L:
+For position k of a sentence of words t_1 .. t_N, with t_0 = `<S>` and t_N+1 = `</S>`, and LSTM layer j of L:
 
     x_k = projection(highways(max over positions(conv(characters of t_k))))     section 3.4; Kim et al. 2016
     →h_k,0 = ←h_k,0 = x_k
@@ -9,12 +9,10 @@ For a sentence of words t_1 .. t_N, with t_0 = `<S>` and t_N+1 = `</S>`, and lay
     R_k = [x_k ; x_k], [→h_k,1 ; ←h_k,1], .., [→h_k,L ; ←h_k,L]     the L + 1 layers of a word; section 3.2
     log p(t_k | t_0 .. t_k-1) = log softmax(W →h_k-1,L + b)[t_k]     section 3.1, and likewise backward; see `head.py`
 
-The code is plain torch, with padded batches, the character CNN at all positions of every token, a loop over
-time steps, and autograd. A test compares the results with `model.py`, and the benchmarks measure the
-difference in speed.
+The maximum is over the positions of the characters. W and b are the weights of the softmax.
 
-In shapes, B is the number of sentences, T the length of the longest sentence with its two boundaries, P the width of
-the projection and C the number of cells.
+The code uses standard torch operators: padded batches, a character CNN over all positions of every token, a
+loop over time steps, and autograd. A test compares the results with `model.py`.
 """
 
 from __future__ import annotations
@@ -52,16 +50,16 @@ class ReferenceBiLM:
         self.parameters = parameters
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """Return the layers R_1 .. R_n of each sentence of n words, (L+1, n, 2P)."""
+        """Return the biLM layers of each sentence of n words, (layers + 1, n, 2 * projection)."""
         tokens, outputs = self._forward(sentences)
         stacked = torch.stack([torch.cat([tokens, tokens], 2), *outputs])
         return [stacked[:, b, 1 : len(words) + 1] for b, words in enumerate(sentences)]
 
     def contexts(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """For each direction, return the outputs of the top layer from which words are predicted, (M, P).
+        """Return the outputs of the top layer from which each direction predicts words, (M, projection) each.
 
-        These are the outputs at all positions except `</S>` (forward) or `<S>` (backward), sentence after
-        sentence.
+        For a sentence of n words, these are n + 1 outputs: at all positions except `</S>` (forward) or `<S>`
+        (backward). M is the sum of n + 1 over all sentences.
         """
         forward, backward = self._forward(sentences)[1][-1].chunk(2, 2)
         lengths = [len(words) + 2 for words in sentences]
@@ -71,7 +69,10 @@ class ReferenceBiLM:
         )
 
     def _forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, list[Tensor]]:
-        """Return the token vectors (B, T, P) and the output of each LSTM layer (B, T, 2P)."""
+        """Return the token vectors, (B, T, P), and the output of each LSTM layer, (B, T, 2P).
+
+        B: sentences, padded to T positions; P: width of the outputs of one direction.
+        """
         sequences = [[BOS, *words, EOS] for words in sentences]
         lengths = torch.tensor([len(words) for words in sequences])
         longest, size = int(lengths.max()), self.config.max_characters
@@ -87,7 +88,7 @@ class ReferenceBiLM:
         return tokens, [torch.cat(pair, 2) for pair in zip(forward, backward, strict=True)]
 
     def _encode(self, ids: Tensor) -> Tensor:
-        """Compute the vectors x of K words from their characters: (K, max_characters) -> (K, P)."""
+        """Compute the vectors of K words from their character ids: (K, max_characters) -> (K, projection)."""
         p, config = self.parameters, self.config
         characters = p["encoder.characters"][ids].transpose(1, 2)
         activation = torch.relu if config.activation == "relu" else torch.tanh
@@ -108,7 +109,10 @@ class ReferenceBiLM:
         return x @ self.parameters[f"{name}.weight"] + self.parameters[f"{name}.bias"]
 
     def _stack(self, x: Tensor, direction: int) -> list[Tensor]:
-        """Run the LSTM layers of one direction over x from left to right: (B, T, P) -> L outputs (B, T, P)."""
+        """Run the LSTM layers of one direction from left to right. Return the output of each layer.
+
+        The input `x` and each output are (B, T, P), for B padded sequences of T steps, and width P.
+        """
         outputs = []
         for level in range(self.config.layers):
             y = self._lstm(x, level, direction)
@@ -117,7 +121,10 @@ class ReferenceBiLM:
         return outputs
 
     def _lstm(self, x: Tensor, level: int, direction: int) -> Tensor:
-        """Run one LSTM layer with a projection (Sak et al. 2014; TensorFlow's `LSTMCell`): (B, T, P) -> (B, T, P)."""
+        """Run one direction of one LSTM layer (Sak et al. 2014; TensorFlow's `LSTMCell`).
+
+        The input `x` and the output are (B, T, P), for B padded sequences of T steps, and width P.
+        """
         names = ("input", "recurrent", "bias", "projection")
         stored = (self.parameters.get(f"lstm.{level}.{name}") for name in names)
         w_x, w_h, b, w_p = (None if pair is None else pair[direction] for pair in stored)
@@ -141,5 +148,5 @@ def _clip(x: Tensor, limit: float | None) -> Tensor:
 
 
 def _reorder(x: Tensor, order: Tensor) -> Tensor:
-    """Return x[b, order[b, t]] for x (B, T, P) and order (B, T)."""
+    """Reorder the T steps of each of B sequences: y[b, t] = x[b, order[b, t]], for x (B, T, width)."""
     return x.gather(1, order[:, :, None].expand(-1, -1, x.shape[2]))

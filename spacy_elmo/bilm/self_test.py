@@ -1,5 +1,5 @@
-"""Digests of the float32 results of small networks. The digests are the same on every machine with the C
-kernels."""
+"""Hashes (digests) of the float32 results of small networks. With the C kernels, the hashes are the same on
+every machine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NETWORKS = {
 
 
 def texts() -> dict[str, list[list[str]]]:
-    """Return the sentences of the self-test for each kind of text, such as "long" or "odd bytes"."""
+    """Return the test sentences, each a list of words, by kind of text, such as "long" or "odd bytes"."""
     random = np.random.default_rng(0)
     words = ["".join(random.choice(list(_LETTERS), n)) for n in random.integers(1, 12, 60)]
     return {
@@ -70,7 +70,7 @@ def texts() -> dict[str, list[list[str]]]:
 
 
 def network(name: str) -> tuple[BiLM, Head]:
-    """Build the network with this name in `NETWORKS`, and a head. The parameters of both are the same on
+    """Build the network with this name in `NETWORKS`, and a softmax layer. Their parameters are the same on
     every machine."""
     config = NETWORKS[name]
     bilm, head = BiLM(config), Head(50, config.projection)
@@ -98,7 +98,7 @@ def _fill(module: nn.Module, random: np.random.Generator) -> None:
 
 
 def layers_of(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> np.ndarray:
-    """Compute the layers of some sentences in one batch: (L+1, N, 2P)."""
+    """Compute the layers of all words of some sentences in one batch, (layers, words, width)."""
     rows = {word: row for row, word in enumerate(dict.fromkeys(w for s in sentences for w in s))}
     words = np.array([rows[word] for sentence in sentences for word in sentence], dtype=np.int64)
     with torch.no_grad():
@@ -107,13 +107,13 @@ def layers_of(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def digest(numbers: np.ndarray) -> str:
-    """Return the xxh3_128 digest of the little-endian bytes of float32 numbers."""
+    """Return the xxh3_128 hash of the little-endian bytes of float32 numbers."""
     return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(numbers, dtype="<f4").tobytes())
 
 
 def digests(bilm: BiLM, head: Head | None = None) -> dict[str, str]:
-    """Return a digest of a network's layers for each kind of text. With a head, also return digests of
-    log-probabilities and losses."""
+    """Return a hash of the network's layers for each kind of text, and for overlapping spans. If there is a
+    softmax layer `head`, also return hashes of its log-probabilities and losses."""
     found = {}
     for kind, sentences in texts().items():
         layers = layers_of(bilm, sentences)
@@ -128,7 +128,7 @@ def digests(bilm: BiLM, head: Head | None = None) -> dict[str, str]:
 
 
 def spans() -> list[range]:
-    """Return overlapping spans of the sentence `texts()["long"]`. Up to six spans contain the same word."""
+    """Return overlapping ranges of words of `texts()["long"]`. Up to six ranges contain the same word."""
     return [range(start, min(start + 40, 150)) for start in range(0, 150, 9)] + [range(150)]
 
 
@@ -141,20 +141,20 @@ def _layers_of_spans(bilm: BiLM) -> np.ndarray:
 
 
 def small_networks() -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the name and the digests of each network in `NETWORKS`."""
+    """Compute the digests of each network in `NETWORKS` on this machine. Yield the name and the digests."""
     for name in NETWORKS:
         bilm, head = network(name)
         yield name, digests(bilm.prepare_for_inference("float32"), head)
 
 
 def golden() -> dict[str, dict[str, str]]:
-    """Read the file `GOLDEN`: {network: {kind of text: digest}}."""
+    """Read the expected digests from the file `GOLDEN`: {network: {kind of text: digest}}."""
     expected: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text("utf-8"))
     return expected
 
 
 def differences(name: str, found: dict[str, str]) -> list[str]:
-    """Compare digests of a network with the file `GOLDEN`. Return the kinds of text whose digests differ.
+    """Compare digests of a network with the file `GOLDEN`. Return the kinds of text with other digests.
 
     Raises:
         KeyError: the file has no network of this name.

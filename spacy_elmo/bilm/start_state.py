@@ -1,5 +1,5 @@
-"""The mean LSTM state at the start of a sentence, for biLMs that carried the state from sentence to sentence
-in training."""
+"""The mean LSTM state at the start of a sentence, for biLMs that were trained with each sentence starting
+from the final LSTM state of the previous sentence."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class StartState:
     forward, `</S>` backward). Every sentence starts with this state."""
 
     h: Tensor
-    """Output of each layer and direction, (L, 2, P)."""
+    """Output h of each LSTM layer and direction, (layers, 2, projection)."""
     c: Tensor
-    """Cell state of each layer and direction, (L, 2, C)."""
+    """Cell state c of each LSTM layer and direction, (layers, 2, cells)."""
 
     def to(self, dtype: torch.dtype) -> StartState:
         """Return the state, converted to `dtype`."""
         return StartState(self.h.to(dtype), self.c.to(dtype))
 
     def for_batch(self, sentences: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return the state for a batch of B sentences, in the format of the argument `state` of
-        `BiLM.forward`: h (L, 2, B, P) and c (L, 2, B, C), both float32."""
+        """Repeat the state for a batch of B sentences, as the argument `state` of `BiLM.forward`: h
+        (layers, 2, B, projection) and c (layers, 2, B, cells), both float32."""
         h, c = (
             t.to(device, torch.float32)[:, :, None].expand(-1, -1, sentences, -1)
             for t in (self.h, self.c)
@@ -49,16 +49,13 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
     In running text, each sentence starts with the final state of the previous sentence. The result is the
     mean of these final states, for each layer and direction.
 
-    The sentences are divided into up to 16 texts, which are processed in parallel, as bilm-tf and AllenNLP
-    process a batch. The first three sentences of each text are left out of the mean, because their final
-    states still depend on the initial zeros.
-
-    Both boundaries of each sentence are processed, as in bilm-tf and AllenNLP when they compute vectors. (In
-    training, bilm-tf does not process the closing boundary: `</S>` forward, `<S>` backward.)
+    The sentences are divided into up to 16 texts, which are processed in parallel. The first three sentences
+    of each text are left out of the mean, because their final states still depend on the initial zeros. Both
+    boundaries of each sentence are processed, as in bilm-tf and AllenNLP when they compute vectors.
 
     Args:
         bilm: a network in evaluation mode, as `Weights.build_bilm` returns it.
-        sentences: words of sentences, in the order of the text.
+        sentences: the words of each sentence, in the order of the text.
 
     Raises:
         ValueError: there are three sentences or fewer.
@@ -82,8 +79,8 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
 
 
 def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
-    """Split the sentences into consecutive texts, longer texts first. Each text has at least four sentences,
-    because the first three are left out."""
+    """Split the sentences into up to 16 consecutive texts, longer texts first. Each text has at least four
+    sentences, because the first three are left out of the mean."""
     texts = min(_STREAMS, len(sentences) // (BURN_IN + 1))
     starts = [rows[0] for rows in np.array_split(np.arange(len(sentences)), texts)]
     return [sentences[s:e] for s, e in zip(starts, [*starts[1:], None], strict=True)]
@@ -92,11 +89,11 @@ def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
 def _carried_states(
     bilm: BiLM, texts: list[Sequence[Sequence[str]]]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Process the texts in parallel, one sentence of each text per step. Yield the final LSTM states of each
-    step.
+    """Process the texts in parallel. In each iteration, process the next sentence of each text.
 
     Yields:
-        h (L, 2, B, P) and c (L, 2, B, C). B is the number of texts that have a sentence in this step.
+        The final LSTM states h (layers, 2, B, projection) and c (layers, 2, B, cells) of the B texts that
+        still have a sentence.
     """
     state = None
     for step in range(len(texts[0])):

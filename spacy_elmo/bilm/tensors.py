@@ -47,7 +47,7 @@ class _SkipInitialization(TorchFunctionMode):
 
 
 def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
-    """Read tensors into new memory, so that later changes of the file do not affect the tensors.
+    """Read the tensors of a weights file into new memory, which later changes of the file do not affect.
 
     safetensors would return views of the memory-mapped file. Copies of these views would double the memory,
     because the mapped file would be in memory as well.
@@ -75,11 +75,11 @@ def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
 
 
 def bytes_of(tensor: Tensor) -> memoryview:
-    """Return the bytes of a contiguous CPU tensor, as a view of its memory."""
+    """Return the bytes of a contiguous CPU tensor, as a memoryview that shares the memory of the tensor."""
     return tensor.view(-1).view(torch.uint8).numpy().data
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Return True if all values are finite. Only the minimum and maximum are checked, because both are NaN if
-    any value is NaN."""
+    """Return True if no value of the tensor is NaN or infinite. Only the minimum and maximum are checked,
+    because both are NaN if any value is NaN."""
     return not tensor.numel() or all(math.isfinite(extreme.item()) for extreme in tensor.aminmax())

@@ -1,4 +1,4 @@
-"""The weights file: a safetensors file with the configuration of the biLM in its header. Loading checks it."""
+"""The weights file, a safetensors file with the configuration of a biLM in its header. Loading checks it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
 _DIGEST = "digest"
-"""Name of the header entry that contains a digest of all other entries and of the tensors."""
+"""Name of the header entry that contains a hash of all other entries and of the tensors."""
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 @dataclass
 class Weights:
-    """Content of a weights file: the configuration of a biLM, tensors, vocabulary, model card and start state."""
+    """Content of a weights file: configuration, tensors, vocabulary, model card and start state of a biLM."""
 
     config: BiLMConfig
     tensors: dict[str, Tensor]
-    """Tensors by their names in `BiLM.state_dict()`. The tensors of a head are named `head.*`."""
+    """Tensors by their names in `BiLM.state_dict()`. Names of the softmax layer (head) begin with `head.`."""
     vocabulary: list[str] = field(default_factory=list)
     """The words in the order of the rows of the word table and of the head; empty if the file has neither."""
     card: dict[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Weights:
         start_state: StartState | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Weights:
-        """Copy the weights of a network to the CPU, in the data type `dtype`."""
+        """Copy the weights of a network (and of its softmax layer) to the CPU, in the data type `dtype`."""
         tensors = dict(bilm.state_dict())
         if head is not None:
             tensors |= {_HEAD + name: tensor for name, tensor in head.state_dict().items()}
@@ -74,8 +74,8 @@ class Weights:
     def build_bilm(self) -> BiLM:
         """Build a network with these weights in float32 and evaluation mode, on the CPU.
 
-        The parameters share memory with the float32 tensors of this object, because copies would double the
-        memory that loading needs. So if you train the network, the tensors of this object change.
+        Float32 tensors of this object become the parameters of the network without a copy, because copies
+        would double the memory for loading. So if you train the network, the tensors of this object change.
         """
         with on_meta_device():
             bilm = BiLM(self.config)
@@ -85,7 +85,7 @@ class Weights:
         return bilm.eval()
 
     def build_head(self) -> Head | None:
-        """Build the head in float32. Return None if the file has no head."""
+        """Build the softmax layer (head) in float32. Return None if the file has no head."""
         tensors = {
             n.removeprefix(_HEAD): t.float() for n, t in self.tensors.items() if n.startswith(_HEAD)
         }
@@ -109,9 +109,9 @@ class Weights:
             A dict with these entries:
 
             - `layers`, `width`: number of layers, and length of their vectors, as in `doc._.elmo_layers`
-            - `dtype`: data types of the tensors; `head`: True if there is a head
-            - `parameters`: number of parameters of the biLM, without the head
-            - `tensors`: number of parameters in each group of tensors
+            - `dtype`: data types of the tensors; `head`: True if there is a softmax layer
+            - `parameters`: number of parameters of the biLM, without the softmax layer
+            - `tensors`: number of parameters in each part of the network, such as `lstm.0`
             - `vocabulary`, `alphabet`: number of words and of characters
             - `config`, `card`
         """
@@ -323,8 +323,8 @@ class Weights:
 
 
 def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
-    """Return the digest of a weights file. The digest covers the other entries of the header, and the
-    name, data type, shape and bytes of each tensor."""
+    """Return a hash of a weights file: of the header (without the entry `digest`), and of the name, data
+    type, shape and bytes of each tensor."""
     entries = sorted((name, value) for name, value in header.items() if name != _DIGEST)
     described = [
         (name, str(t.dtype), list(t.shape), Digest(bytes_of(t)).hexdigest())

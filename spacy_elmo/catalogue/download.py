@@ -52,7 +52,7 @@ def cache_folder() -> Path:
 
 
 def folder_of(url: str) -> str:
-    """Return a name for the download folder of a URL. Different URLs get different names."""
+    """Return a folder name for a URL that is not in the catalogue. The name is a hash of the URL."""
     return Digest(url.encode()).hexdigest()[:16]
 
 

@@ -70,16 +70,15 @@ class PublicModel:
 
 
 def known_models() -> dict[str, PublicModel]:
-    """Return a dict of all models in the catalogue, with the names as keys."""
+    """Return all models of the catalogue. The keys of the dict are the names of the models."""
     return {record["name"]: _model(record) for record in srsly.read_json(FILE)}
 
 
 def find_model(name: str, models: Mapping[str, PublicModel]) -> PublicModel:
-    """Return the entry of the public model with the given name.
+    """Return the public model that has a given name.
 
     Args:
-        name: name of the model.
-        models: the catalogue, from `known_models`.
+        models: the models to search, by name (see `known_models`).
 
     Raises:
         ValueError: there is no model with this name. The message suggests similar names.

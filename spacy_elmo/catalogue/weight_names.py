@@ -13,8 +13,8 @@ AUTO = "auto"
 DEFAULT_WEIGHTS = "en_base_v1"
 """Name of the default biLM for English."""
 ENTRY_POINTS = "spacy_elmo_weights"
-"""Entry point group in which packages declare weights. The name of an entry point is the name of the weights,
-and the entry point refers to a dict {"language": ..., "path": ...}."""
+"""Group of the Python entry points with which installed packages declare weights. The name of an entry point
+is the name of the weights. The entry point refers to an object {"language": ..., "path": ...}."""
 _FOREIGN = re.compile(r"\.(hdf5|h5|zip|tar|tar\.gz|tgz|pkl|th|pt|bin|ckpt|index|json)$")
 """Pattern for the suffixes of model files of other programs."""
 _VERSIONED = re.compile(r"(?P<model>.+)_v(?P<version>[0-9]+)")

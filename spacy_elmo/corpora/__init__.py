@@ -1,1 +1,1 @@
-"""Readers that yield the texts, Docs or word senses of a corpus, and functions that load pipelines."""
+"""Readers of corpora (lines, records, sentences, word senses), and loading of pipelines."""

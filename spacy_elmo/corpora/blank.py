@@ -1,4 +1,4 @@
-"""Creation of blank spaCy pipelines with one component, `elmo`."""
+"""Creation of blank pipelines that contain only the component elmo."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ ANY_LANGUAGE = "xx"
 def blank_pipeline(
     source: str, lang: str | None = None, *, fallback: str | None = None
 ) -> tuple[Language, list[str]]:
-    """Return a blank spaCy pipeline with the component `elmo`, which loads the weights at its first use.
+    """Return a blank pipeline that contains only the component elmo. The component loads the weights at its
+    first use.
 
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
-        lang: language code of the pipeline. Default: the language in the card (metadata) of the weights.
+        lang: language code of the pipeline. Default: the language in the card (metadata) of the weights file.
         fallback: language code if `lang` is None and the card contains no language.
 
     Returns:
-        The pipeline, and a list of warnings to show to the user. The config of the pipeline contains the name
-        of the biLM, or the absolute path of the weights file.
+        The pipeline, and warnings for the user. The config of the pipeline contains the name of the weights,
+        or the absolute path of the file.
 
     Raises:
         OSError: the file does not exist.
-        ValueError: the file is not a weights file, or the language is unknown or not supported by spaCy.
+        ValueError: the file is not a weights file, the language is not known, or spaCy does not support the
+            language.
     """
     path = find_weights(source)
     card = Weights.load(path).card

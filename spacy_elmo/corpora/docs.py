@@ -15,23 +15,23 @@ class CorpusDoc(NamedTuple):
     """A Doc of a corpus, and a name that tells where the text of the Doc is."""
 
     name: str
-    """Path of the text file, and number of the Doc in the file, from 1. For example, the Doc of the twelfth
-    line of letters.txt has the name "letters.txt:12"."""
+    """Path of the file and number of the Doc in the file, from 1. For example, the Doc of line 12 of
+    letters.txt has the name "letters.txt:12"."""
     doc: Doc
 
 
 def read_docs(
     nlp: Language, text: str, *, disable: Collection[str], tokenized: bool = False
 ) -> Iterator[list[CorpusDoc]]:
-    """Process a corpus with a pipeline, and yield lists of consecutive Docs.
-
-    Each item of the corpus, such as a line, becomes a Doc. A list contains about 65,000 characters.
+    """Process the items of a corpus (lines, records, sentences) with a pipeline. Each item becomes a Doc.
 
     Args:
-        nlp: the pipeline.
         text: a file, a folder or a glob pattern.
         disable: names of the components that do not run.
         tokenized: True if the texts are already tokenized, with spaces between words.
+
+    Yields:
+        A list with the Docs of consecutive items, in the order of the corpus.
 
     Raises:
         OSError, ValueError: see `corpus_files` and `read_shards`.

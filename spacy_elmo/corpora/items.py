@@ -18,19 +18,19 @@ Item: TypeAlias = str | list[str]
 """An item of a corpus: a text or a list of words. Each item becomes one Doc."""
 
 CHARACTERS_PER_SHARD = 1 << 16
-"""Approximate number of characters in a shard (a group of consecutive items). This is about 13,000 English
-words. The vectors of so many words in all layers of the original ELMo take 160 MB."""
+"""Approximate number of characters in a shard (a group of consecutive items). For 13,000 English words, which
+have so many characters, the vectors of all layers of the original ELMo take 160 MB."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One or more consecutive items of one file of a corpus. An item is, for example, a line."""
+    """One or more consecutive items (texts or lists of words) of one file."""
 
     number: int
     source: str
     """Path of the file."""
     first: int
-    """Index of the shard's first item in the corpus, counted from 0 over all files."""
+    """Index of the first item of the shard in the corpus, counted from 0 over all files."""
     items: list[Item]
 
     @functools.cached_property
@@ -52,13 +52,14 @@ def corpus_files(source: str) -> list[Path]:
 
 
 def read_shards(files: Iterable[Path], *, tokenized: bool = False) -> Iterator[Shard]:
-    """Yield shards (groups of consecutive items) of similar size. All items of a shard are from one file.
+    """Yield the items of files in order, in shards: groups of consecutive items, with about the same number
+    of characters. All items of a shard are from one file.
 
-    The type of a file determines what an item is:
+    The type of file determines the items:
 
     - `.jsonl`: each record is an item, with a list of words (`tokens`) or a text (`text`).
     - `.spacy` (a DocBin): each Doc is an item, as a list of words. The whole file is in memory.
-    - `.conllu`: each sentence is an item, as a list of syntactic words. Multiword tokens ("3-4") and empty
+    - `.conllu`: each sentence is an item, as a list of syntactic words. Multiword tokens (ID "3-4") and empty
       nodes ("5.1") are left out.
     - Any other file: each line is an item. This includes blank lines.
 

@@ -1,4 +1,4 @@
-"""Reader of the passages of a corpus (such as lines or sentences) with their annotated word senses."""
+"""Reader of the passages (texts) of a corpus and of their annotated word senses."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .senses import SenseInstance, read_senses
 
 
 class Passage(NamedTuple):
-    """A passage of a corpus (such as a line or a sentence) with the file name and the word senses."""
+    """A text of a corpus, with the name of its file and the annotated word senses."""
 
     item: Item
     source: str
-    """Name of the file that contains the passage, without the folder."""
+    """Name of the file that contains the text."""
     senses: list[SenseInstance] | None = None
     """Annotated words of the passage with their senses. None if the file is not annotated."""
 
 
 def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:
-    """Yield the passages of a corpus in order.
+    """Yield the passages of a corpus in order. A passage is a line, a record, a Doc or a sentence.
 
-    If the first record of a `.jsonl` file has a field `sense`, the file has annotated word senses, and is
-    read by `read_senses`. All other files are read by `read_shards`.
+    A `.jsonl` file is annotated if the first record has a field `sense`. `read_senses` reads annotated files,
+    and `read_shards` reads all other files.
 
     Args:
         source: a file, a folder or a glob pattern.

@@ -25,15 +25,16 @@ _WITHOUT_EFFECT = (
 def load_pipeline(
     source: str, *, lang: str | None = None, tokenized: bool = False
 ) -> tuple[Language, list[str]]:
-    """Load a saved or installed pipeline, or create a blank pipeline with an elmo component from a biLM.
+    """Load a saved or installed pipeline, or create a blank pipeline with the weights of a biLM.
 
     Args:
         source: name or folder of a pipeline, name of a bundled or installed biLM, or path of a weights file.
-        lang: language code of a blank pipeline. Default: the language in the card (metadata) of the weights.
-        tokenized: True if the text is already tokenized. Then the language of the weights can be unknown.
+        lang: language code of a blank pipeline. Default: the language in the card (metadata) of the weights
+            file.
+        tokenized: True if the text is already tokenized. The language can then be unknown.
 
     Returns:
-        The pipeline, and a list of warnings to show to the user.
+        The pipeline, and warnings for the user.
 
     Raises:
         OSError: no pipeline or weights have this name or path.
@@ -80,20 +81,21 @@ def elmo_and_later(nlp: Language) -> list[str]:
     """Return the names of the elmo component and of all later components of a pipeline, in order.
 
     Raises:
-        ValueError: see `find_elmo`.
+        ValueError: the pipeline does not have exactly one elmo component.
     """
     name, _ = find_elmo(nlp)
     return list(nlp.pipe_names[nlp.pipe_names.index(name) :])
 
 
 def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return the language of a pipeline, a digest of the weights, and a digest of the config.
+    """Return values that identify the vectors of a pipeline: the language, a digest of the weights, and a
+    digest of the config.
 
-    If two pipelines have equal fingerprints, they compute equal vectors. The digest of the config covers only
-    the tokenizer and the components up to elmo.
+    The digest of the config covers the tokenizer and the components up to elmo, without options that change
+    no vector.
 
     Raises:
-        ValueError: see `find_elmo`.
+        ValueError: the pipeline does not have exactly one elmo component.
     """
     name, elmo = find_elmo(nlp)
     config = nlp.config

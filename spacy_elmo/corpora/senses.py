@@ -1,4 +1,4 @@
-"""Readers of sentences with annotated WordNet senses, and of the file `index.sense` of WordNet."""
+"""Readers of sentences with annotated WordNet senses, and of WordNet's list of senses (`index.sense`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADJECTIVE, _SATELLITE = "%3", "%5"
 
 
 class SenseInstance(NamedTuple):
-    """Annotated word or phrase of a sentence ("primary election"), with the correct WordNet senses."""
+    """One or several consecutive words of a sentence that are annotated as one entry of WordNet."""
 
     start: int
     """Index of the first annotated word in the sentence."""
@@ -34,12 +34,12 @@ class SenseSentence(NamedTuple):
 
 
 def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
-    """Yield the sentences of JSONL files with annotated senses. Each record of a file is one sentence.
+    """Yield a sentence with annotated senses for each record of JSONL files.
 
-    A record has a field `tokens` with a list of tokens, and a field `sense` with a list of the same length:
-    the sense key of WordNet 3.0 (`bank%1:17:01::`) for each annotated token, and null for other tokens. A
-    token of several words ("primary election") is split into words. If several senses of a token are correct,
-    the optional field `gold_all` contains the index of the token and all correct keys: `{"7": [key, key]}`.
+    A record contains two lists of equal length: the tokens in the field `tokens`, and in the field `sense`, a
+    key of WordNet 3.0 (`bank%1:17:01::`) or null for each token. A token of several words ("primary
+    election") is split into words. If several senses of a token are correct, the optional field `gold_all`
+    maps the index of the token to all correct keys: `{"7": [key, key]}`.
 
     Raises:
         OSError: a file cannot be read.
@@ -86,17 +86,18 @@ def _checked_keys(keys: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def entry_of(key: str) -> str:
-    """Return the lemma and the part-of-speech code of a WordNet sense key: `bank%1` for `bank%1:17:01::`.
+    """Return the lexicon entry (lemma and part of speech) of a WordNet sense key: `bank%1` for
+    `bank%1:17:01::`.
 
-    WordNet has two codes for adjectives, %3 and %5. This function returns %3 for both.
+    WordNet has two codes for adjectives, 3 and 5. The entry always contains 3.
     """
     entry = key.partition(":")[0]
     return entry.removesuffix(_SATELLITE) + _ADJECTIVE if entry.endswith(_SATELLITE) else entry
 
 
 def read_first_senses(file: Path) -> dict[str, str]:
-    """Read WordNet's file `index.sense`. Return a dict from each lemma with part-of-speech code (`bank%1`,
-    see `entry_of`) to the key of its first sense.
+    """Read WordNet's file `index.sense`. Return a dict from each entry (lemma and part of speech, see
+    `entry_of`) to the key of its first sense.
 
     Raises:
         OSError: the file cannot be read.

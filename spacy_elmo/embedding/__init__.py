@@ -1,1 +1,1 @@
-"""Computation of the vectors of a corpus, and files that store these vectors."""
+"""Computation of the ELMo vectors of a corpus, and files that store these vectors."""

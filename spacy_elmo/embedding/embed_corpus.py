@@ -22,15 +22,15 @@ VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
 Engine: TypeAlias = Callable[
     [Language, EmbedOptions, Iterable[Shard]], Iterator[tuple[Shard, bytes]]
 ]
-"""Type of a function that computes the vectors of shards (groups of consecutive items of a corpus). The
-function yields pairs (shard, content of the shard file) in any order."""
+"""Type of a function that computes the vectors of shards (groups of consecutive texts). The function yields
+pairs in any order: a shard, and the content of the shard file."""
 
 _DEFAULTS = EmbedOptions()
 
 
 class _FileFormat(NamedTuple):
-    """Functions for a format that stores all vectors in one file: one function writes the vectors, the other
-    reads the settings of the `embed` call that made the vectors."""
+    """Functions for a format that stores all vectors in one file: `write` writes the vectors, and
+    `read_settings` reads the settings with which they were computed."""
 
     write: Callable[[Vectors, Path], None]
     read_settings: Callable[[Path], Mapping[str, Any]]
@@ -39,10 +39,10 @@ class _FileFormat(NamedTuple):
 def embed_here(
     nlp: Language, options: EmbedOptions, shards: Iterable[Shard]
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Compute the vectors of shards (groups of consecutive items) in this process, one shard after the other.
+    """Compute the vectors of shards (groups of consecutive texts) in this process, one shard after the other.
 
     Yields:
-        Pairs (shard, content of the shard file).
+        A shard, and the content of the file with its vectors.
     """
     embedder = Embedder(nlp, options)
     for shard in shards:
@@ -65,29 +65,31 @@ def embed(
     """Write the vectors of a corpus to disk. Memory never holds the vectors of the whole corpus.
 
     This function does the same as `python -m spacy elmo embed`. With the default format, `open_vectors(out)`
-    opens the vectors.
+    opens the result.
 
     With `format` "safetensors", `out` is a folder. With the other formats, `out` is a file, and the vectors
-    are first written to a folder `OUT.parts`. When the file is complete, `OUT.parts` is deleted. So the disk
-    must have space for the folder and the file.
+    are first written to a folder with the name of the file plus ".parts". When the file is complete, this
+    folder is deleted. So the disk must have space for the folder and the file.
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
-        text: file, folder or glob pattern of the corpus. An item of the corpus is a line, a JSON record, a
-            Doc or a sentence, depending on the type of file.
+        text: file, folder or glob pattern. An item of the corpus is a line, a JSON record, a Doc or a
+            sentence, depending on the type of file.
         out: folder to write; with `format` "hdf5" or "parquet", file to write.
-        layers: "all" layers, the "average" of all layers, or only the "top" layer.
+        layers: layers to write: "all", their "average", or the "top" layer.
         dtype: data type of the vectors.
-        pooling: "mean" or "max": write one vector per item, the mean or maximum over the item's tokens,
-            without whitespace tokens. None: write one vector per token.
+        pooling: "mean" or "max": write one vector per item, the mean or maximum of the vectors of all tokens
+            that are not whitespace. None: write one vector per token.
         tokenized: True if the texts are already tokenized, with spaces between the tokens.
         format: "safetensors" for `open_vectors`, "hdf5" in the layout of `allennlp elmo`, or "parquet".
-        resume: continue an interrupted `embed` call that had the same arguments.
-        force: replace existing vectors. The old vectors are deleted when the new vectors are complete.
+        resume: continue an interrupted call with the same arguments. The result is the same as without
+            interruption.
+        force: replace existing vectors. Complete vectors are only deleted when the new vectors are complete.
 
     Raises:
-        BlockingIOError: another process is writing to `out`.
-        FileExistsError: `out` exists, and neither `resume` nor `force` is set.
+        BlockingIOError: another call is writing to `out`.
+        FileExistsError: `out` contains vectors, and neither `resume` nor `force` is set; or `out` is a folder
+            with other files.
         IsADirectoryError: `out` is a folder, but `format` needs a file.
         FileNotFoundError: `text` matches no file.
         ValueError: the text is empty or cannot be read, the pipeline has no elmo component, or the existing
@@ -113,18 +115,15 @@ def embed_shards(
     resume: bool = False,
     force: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Write the vectors of a corpus as `embed` does, and report each shard after the shard has been written.
-
-    A shard is a group of consecutive items of the corpus, with about 65,000 characters.
+    """Write the vectors of a corpus as `embed` does, in shards (groups of consecutive texts). Report each
+    shard after its file has been written.
 
     Args:
         options: layers, data type and pooling of the vectors.
-        engine: function that computes the vectors of the shards, such as `embed_here` or `embed_on_ray`.
-        nlp, text, out, tokenized, format, resume, force: see `embed`.
+        engine: function that computes the vectors of the shards.
 
     Yields:
-        A description of each new shard: an entry of `Vectors.files`. If an earlier call already wrote a
-        shard, the shard is not reported.
+        A dict for each shard that this call has written. `Vectors.files` describes the keys of the dict.
 
     Raises:
         OSError, ValueError: see `embed`.
@@ -173,7 +172,8 @@ def embed_shards(
 
 
 def _file_format(format: VectorFormat) -> _FileFormat | None:
-    """Return the functions for "hdf5" or "parquet". Return None for "safetensors", which writes a folder."""
+    """Return the functions that write and read a file format. Return None for "safetensors", because this
+    format is a folder."""
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5

@@ -1,4 +1,4 @@
-"""Computation of the vectors of a shard (a group of consecutive items of a corpus)."""
+"""Computation of the ELMo vectors of a shard, which is a group of consecutive texts of a corpus."""
 
 from __future__ import annotations
 
@@ -31,21 +31,19 @@ class EmbedOptions:
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
-    """Method that pools the token vectors of an item (such as a line) to one vector. None: no pooling.
-    Whitespace tokens are left out. If an item has only whitespace tokens, the pooled vector is zero."""
+    """Method that combines the token vectors of a text into one vector. None: keep one vector per token.
+    Whitespace tokens are left out. If a text has only whitespace tokens, its vector is zero."""
 
 
 class Embedder:
-    """Callable that computes the vectors of a shard (a group of consecutive items of a corpus).
+    """Callable that computes the vectors of a shard (consecutive texts of a corpus). The pipeline components
+    after elmo do not run.
 
-    The vectors do not depend on other shards. Rounding can differ between machines and numbers of threads.
-
-    Args:
-        nlp: a pipeline with an elmo component. The components after elmo do not run.
-        options: layers, data type and pooling of the vectors.
+    The content of a shard file depends only on the texts of the shard, the pipeline, the machine and the
+    number of threads. Other machines or numbers of threads can round float32 numbers differently.
 
     Raises:
-        ValueError: the pipeline has no elmo component, or has more than one.
+        ValueError: the pipeline does not have exactly one elmo component.
     """
 
     def __init__(self, nlp: Language, options: EmbedOptions) -> None:
@@ -55,7 +53,7 @@ class Embedder:
         self._options = options
 
     def __call__(self, shard: Shard) -> bytes:
-        """Compute the vectors of a shard, and return the content of the shard file (safetensors)."""
+        """Compute the vectors of a shard, and return the content of the shard file (see `encode_shard`)."""
         # Do not use a memory zone from the start: inside it, the tokenizer is slow, because it does not fill its cache.
         is_full = len(self._nlp.vocab.strings) >= _MAX_STRINGS
         with self._nlp.memory_zone() if is_full else contextlib.nullcontext():
@@ -75,11 +73,8 @@ class Embedder:
         return list(self._nlp.pipe(inputs, disable=self._disabled))
 
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
-        """Compute the token vectors of each Doc with the model of the elmo component.
-
-        Returns:
-            One array per Doc: (layers, tokens, width) for `layers` "all", otherwise (tokens, width).
-        """
+        """Return the vectors of each Doc: (layers, tokens, width) for all layers, (tokens, width) otherwise.
+        They come from the model, because the Docs possibly store only the average of the layers."""
         model = self._elmo.model
         if self._options.layers == "average":
             return [model.ops.to_numpy(average) for average in averages(model, docs)]
@@ -89,14 +84,9 @@ class Embedder:
         return [model.ops.to_numpy(layers) for layers in all_layers]
 
     def _pool(self, vectors: np.ndarray, doc: Doc) -> np.ndarray:
-        """Return the mean or maximum of the token vectors of a Doc, without whitespace tokens.
-
-        Args:
-            vectors: (layers, tokens, width), or (tokens, width) for one layer or the average of the layers.
-
-        Returns:
-            (layers, 1, width) or (1, width).
-        """
+        """Return the mean or maximum of the token vectors of a Doc, without whitespace tokens. `vectors` has
+        the shape (layers, tokens, width) or (tokens, width). In the result, the axis of tokens has length
+        1."""
         is_word = doc.to_array(IS_SPACE) == 0
         if not is_word.any():
             return np.zeros_like(vectors, shape=(*vectors.shape[:-2], 1, vectors.shape[-1]))

@@ -1,8 +1,9 @@
-"""Folder to which `embed` writes vectors. `embed` can resume an earlier call, or replace existing vectors.
+"""Folder to which `embed` writes vectors. A call of `embed` can resume an interrupted call, or replace
+existing vectors.
 
-To replace vectors, `embed` writes the new vectors to the subfolder `.new`. When the new vectors are complete,
-`embed` moves them to the folder, and deletes the old vectors. If this move is interrupted, the next `embed`
-call completes the move.
+A call that replaces complete vectors writes the new vectors to the subfolder `.new`. When the new vectors are
+complete, the call moves them to the folder, and deletes the old vectors. If this move is interrupted, the
+next call completes the move.
 """
 
 from __future__ import annotations
@@ -27,30 +28,34 @@ _SHARDS = "shard-*.safetensors"
 
 
 class VectorFolder:
-    """Folder to which `embed` writes shard files. Each file has the vectors of a group of consecutive items.
+    """Folder to which a call of `embed` writes shard files. Each file stores the vectors of consecutive
+    texts.
 
-    An interrupted `embed` call can be resumed, because each file is written atomically. The resumed call
-    computes only the missing files.
+    An interrupted call can be resumed, because each file is written atomically and does not depend on other
+    files. The resumed call computes only the missing files.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._target = path
-        """Folder for new files: `path`, or the subfolder `.new` if `path` contains vectors to replace."""
+        """Folder for new files: `path`, or the subfolder `.new` while complete vectors in `path` are
+        replaced."""
         self._count = 0
 
     def begin(self, settings: Mapping[str, Any], *, resume: bool, force: bool) -> None:
-        """Create the folder if necessary, and write the settings file.
+        """Create the folder if necessary, and write the file with the settings of the vectors.
 
         Args:
-            settings: arguments of the `embed` call, and a fingerprint of the pipeline.
+            settings: options of the vectors, path of the text, and fingerprint of the pipeline, in JSON
+                types.
             resume: keep existing vectors.
             force: replace existing vectors. Other files stay.
 
         Raises:
             FileExistsError: the folder contains vectors, and neither `resume` nor `force` is set.
-            FileExistsError: the path is a file, or a folder that contains other files but no vectors.
-            ValueError: the vectors to resume have other settings. The message names these settings.
+            FileExistsError: the path is a file, or a folder with other files but no vectors.
+            ValueError: `resume` is set, but the existing vectors have other settings. The message names these
+                settings.
         """
         if self.path.exists() and not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file. Choose a new or empty folder")
@@ -83,7 +88,7 @@ class VectorFolder:
         atomic_write(self._target / _SETTINGS, _json(settings))
 
     def missing(self, shards: Iterable[Shard]) -> Iterator[Shard]:
-        """Yield the shards in `shards` that have no shard file yet.
+        """Yield the shards (groups of consecutive texts) that have no file in the folder yet.
 
         Raises:
             ValueError: the text of a shard has changed since the shard file was written.
@@ -100,14 +105,17 @@ class VectorFolder:
                 )
 
     def write(self, shard: Shard, content: bytes) -> dict[str, Any]:
-        """Write a shard file, and return the entry for the shard in the index file."""
+        """Write the file of a shard, and return the dict that describes the file in the index (see
+        `Vectors.files`)."""
         path = self._file(shard.number)
         atomic_write(path, content)
         return _entry(ShardFile(path))
 
     def finish(self) -> None:
-        """Write the index file, which lists all shards. Call this method after you have written all shards
-        that `missing` has yielded.
+        """Write the index file, which makes the vectors complete. Vectors in the subfolder `.new` then
+        replace the old vectors.
+
+        Call this method after all shards from `missing` have been written.
 
         Raises:
             ValueError: there are more shard files than shards, because text was removed from the corpus.
@@ -129,12 +137,13 @@ class VectorFolder:
             self._install()
 
     def discard(self) -> None:
-        """Delete the folder. If the deletion is interrupted, no folder remains under the old name."""
+        """Delete the folder. The folder is first renamed, so that an interrupted deletion leaves no folder
+        with the old name."""
         remove_folder(self.path)
 
     def _install(self) -> None:
-        """Replace the vectors in the folder by the complete vectors in the subfolder `.new`. If the move is
-        interrupted, this method can be called again."""
+        """Move the complete vectors from the subfolder `.new` to the folder, and delete the old vectors. If a
+        call is interrupted, call this method again."""
         new = self.path / _NEW
         shards = {entry["file"] for entry in read_json_object(new / INDEX)["shards"]}
         (self.path / INDEX).unlink(missing_ok=True)
@@ -151,8 +160,8 @@ class VectorFolder:
         self._target = self.path
 
     def _delete(self) -> None:
-        """Delete the index file and the shard files. Delete the settings file last, because this file marks
-        the folder as a folder of vectors."""
+        """Delete the vectors, and then the settings file. The settings file is last, because it identifies a
+        folder of vectors."""
         for file in [self.path / INDEX, *self.path.glob(_SHARDS)]:
             file.unlink(missing_ok=True)
         (self.path / _SETTINGS).unlink(missing_ok=True)
@@ -162,10 +171,13 @@ class VectorFolder:
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that the settings of existing vectors (`before`) equal the settings of an `embed` call (`now`).
+    """Check that a resumed call of `embed` has the same settings (`now`) as the existing vectors (`before`).
+
+    Args:
+        path: path of the vectors, for the error message.
 
     Raises:
-        ValueError: some settings are different. The message names these settings and `path`.
+        ValueError: some settings are different. The message names these settings.
     """
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"

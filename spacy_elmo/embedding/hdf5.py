@@ -16,15 +16,16 @@ _SETTINGS = "spacy_elmo_settings"
 
 
 def write_hdf5(vectors: Vectors, path: Path) -> None:
-    """Write vectors to an HDF5 file with one dataset per item of the corpus, such as a line.
+    """Write vectors to an HDF5 file with one dataset per item (text). The names of the datasets are "0", "1",
+    ...
 
-    The datasets have the names "0", "1", ..., in the order of the items. As in AllenNLP, a dataset has the
-    shape (layers, tokens, width), or (tokens, width) if the vectors are from one layer or the average of the
-    layers. With pooling, the axis for tokens is missing. A blank line has a dataset with 0 tokens.
+    As in AllenNLP, a dataset has the shape (layers, tokens, width), or (tokens, width) for the average or the
+    top layer. With pooling, there is no axis for tokens. The dataset `sentence_to_index`, (1,), contains a
+    JSON object that maps the tokens of each item, joined by spaces, to the name of the dataset. If several
+    items have the same tokens, the object names the dataset of the last item. Memory holds this object, but
+    not the vectors of the corpus.
 
-    Another dataset, `sentence_to_index`, contains a JSON object that maps the tokens of each item, joined by
-    spaces, to the name of the item's dataset. If several items have the same tokens, the object names the
-    dataset of the last such item.
+    The dataset of a blank line has no tokens. AllenNLP rejects blank lines.
 
     Raises:
         OSError: the file cannot be written.
@@ -47,7 +48,7 @@ def write_hdf5(vectors: Vectors, path: Path) -> None:
 
 
 def read_hdf5_settings(path: Path) -> Mapping[str, Any]:
-    """Return the settings of the `embed` call that made the vectors in an HDF5 file of `write_hdf5`.
+    """Return the settings with which the vectors in a file of `write_hdf5` were computed.
 
     Raises:
         ValueError: the file has another format, or is damaged.

@@ -30,26 +30,25 @@ def embed_on_ray(
     gpu: bool = False,
     code: Path | None = None,
 ) -> Iterator[tuple[Shard, bytes]]:
-    """Compute the vectors of shards (groups of consecutive items of a corpus) on a Ray cluster.
+    """Compute the vectors of shards (groups of consecutive texts) on a Ray cluster.
 
-    The function uses the cluster that this process has joined, or the cluster whose address is in the
-    environment variable `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine. The
-    machines need no shared folder, because each actor (Ray's worker process) receives the pipeline from this
-    process, and returns the vectors to this process. If an actor dies, Ray restarts the actor, and computes
-    the actor's shards again.
+    The function uses the cluster that this process has joined, or the cluster at the address in the
+    environment variable `RAY_ADDRESS`. If there is no such cluster, Ray starts a cluster on this machine.
+    Each actor (a process of Ray) receives the pipeline from this process, and returns the content of shard
+    files. So the machines need no shared folder. If an actor dies, Ray restarts the actor, and computes the
+    shards of this actor again.
 
     Args:
-        nlp: a pipeline with an elmo component.
-        options: layers, data type and pooling of the vectors.
         gpu: use one actor per GPU instead of one per core.
         code: Python file that every actor imports. The file must have the same path on all machines.
 
     Yields:
-        Pairs (shard, content of the shard file), in the order in which the shards are ready.
+        A shard, and the content of the file with its vectors, in the order in which the shards are ready.
 
     Raises:
-        ChildProcessError: actors have died repeatedly on the same shard, or no actor could start.
-        ValueError: the cluster has no cores (or, with `gpu`, no GPUs). See also `Embedder`.
+        ChildProcessError: actors have died repeatedly while they computed the same shard, or no actor could
+            start.
+        ValueError: the cluster has no cores; or `gpu` is set, but the cluster has no GPUs.
     """
     # Ray sends usage statistics to its developers unless this is set.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -18,14 +18,14 @@ _SETTINGS = b"spacy_elmo_settings"
 
 
 def write_parquet(vectors: Vectors, path: Path) -> None:
-    """Write vectors to a Parquet file with one row per item of the corpus, such as a line.
+    """Write vectors to a Parquet file with one row per item (text) and one row group per shard file.
 
-    Each shard (group of consecutive items) becomes a row group of Parquet. The columns are
+    The columns are
 
-    - `id` (int64): the index of the item in the corpus, from 0;
-    - `tokens`: the item's tokens, a list of strings;
-    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for one layer or the average of the layers: a
-      list with the vector of each token. With pooling, the value is one vector.
+    - `id` (int64): the index of the item in the corpus;
+    - `tokens`: the list of the item's tokens (strings);
+    - `layer_0`, `layer_1`, ... for all layers, or `vectors` for the average or the top layer: a list with a
+      vector for each token. With pooling: one vector.
     """
     writer = None
     try:
@@ -41,7 +41,7 @@ def write_parquet(vectors: Vectors, path: Path) -> None:
 
 
 def read_parquet_settings(path: Path) -> Mapping[str, Any]:
-    """Return the settings of the `embed` call that made the vectors in a Parquet file of `write_parquet`.
+    """Return the settings with which the vectors in a file of `write_parquet` were computed.
 
     Raises:
         ValueError: the file has another format, or is damaged.

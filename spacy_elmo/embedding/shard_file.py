@@ -1,8 +1,5 @@
-"""Writer and lazy reader of shard files.
-
-A shard file is a safetensors file with the tokens and vectors of a shard (a group of consecutive items of a
-corpus) and a checksum.
-"""
+"""Writer and lazy reader of shard files: safetensors files with a checksum and the vectors of consecutive
+texts."""
 
 from __future__ import annotations
 
@@ -26,29 +23,30 @@ _METADATA = {
 
 
 def shard_name(number: int) -> str:
-    """Return the file name of the shard with an index, such as "shard-000012.safetensors" for 12."""
+    """Return the name of a shard file, such as "shard-000012.safetensors" for number 12."""
     return f"shard-{number:06}.safetensors"
 
 
 def encode_shard(
     shard: Shard, vectors: np.ndarray, tokens: Sequence[Sequence[str]], *, pooled: bool
 ) -> bytes:
-    """Return the content of a shard file. Equal arguments give equal bytes.
+    """Return the content of a shard file, the vectors and tokens of consecutive items (texts). Equal
+    arguments give equal bytes.
 
-    The items of the shard have n tokens in total, and the file numbers these tokens from 0 to n - 1. The file
-    contains four tensors:
+    The file contains these tensors, where `rows` is the number of tokens of all items:
 
     - `vectors`: the argument `vectors`;
-    - `offsets` (items + 1,) int64: item i has the tokens `offsets[i]` to `offsets[i + 1] - 1`;
-    - `token_bytes` (bytes,) uint8: all tokens in UTF-8, concatenated;
-    - `token_offsets` (n + 1,) int64: token j has the bytes `token_offsets[j]` to `token_offsets[j + 1] - 1`.
+    - `offsets` (items + 1,) int64: item i has the tokens from `offsets[i]` to `offsets[i + 1] - 1`;
+    - `token_bytes` (bytes,) uint8: the tokens of all items in UTF-8, concatenated;
+    - `token_offsets` (rows + 1,) int64: token j is `token_bytes[token_offsets[j] : token_offsets[j + 1]]`.
 
     Args:
-        shard: the shard, a group of consecutive items of a corpus.
-        vectors: concatenated vectors of all items, (n, width) float16 or float32; if pooled, (items, width).
-            If the vectors are from all layers, `vectors` has an additional first axis for the layers.
+        shard: the items, and their position in the corpus.
+        vectors: vectors of all items, concatenated, float16 or float32. The shape is (layers, rows, width),
+            or (layers, items, width) if `pooled`. Vectors of the average or the top layer have no axis for
+            layers.
         tokens: the tokens of each item.
-        pooled: True: `vectors` has one vector per item. False: one vector per token.
+        pooled: True if there is one vector per item. False: there is one vector per token.
     """
     words = [token.encode("utf8") for item in tokens for token in item]
     tensors = {
@@ -84,9 +82,8 @@ def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
 
 
 class ShardFile:
-    """Reader of a shard file. The file is mapped into memory, so only the requested items are read.
-
-    A shard is a group of consecutive items of a corpus. An item is, for example, a line.
+    """Shard file, mapped into memory. It stores the vectors and tokens of consecutive items (texts). Only the
+    requested items are read.
 
     Raises:
         OSError: the file does not exist.
@@ -113,8 +110,7 @@ class ShardFile:
             raise self._damaged()
 
     def _checked(self, parse: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Call a function that parses a part of the file. If the function raises any exception, raise a
-        ValueError about a damaged file."""
+        """Call the function `parse`, and turn any exception into the error for a damaged file."""
         try:
             return parse()
         except Exception as error:
@@ -159,14 +155,11 @@ class ShardFile:
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:
-        """Return the vectors of an item.
+        """Return the vectors of an item (text), (layers, tokens, width). There is no axis for tokens if the
+        vectors are pooled, and no axis for layers if the file stores only the average or the top layer.
 
         Args:
-            item: index of the item in the shard, from 0.
-
-        Returns:
-            The token vectors, (tokens, width), or the pooled vector, (width,). If the file has the vectors of
-            all layers, there is an additional first axis for the layers.
+            item: index of the item in the shard.
         """
         vectors, offsets = self.tensor("vectors"), self.tensor("offsets")
         if self.metadata["pooled"]:
@@ -174,10 +167,10 @@ class ShardFile:
         return vectors[..., offsets[item] : offsets[item + 1], :]
 
     def tokens(self, item: int) -> list[str]:
-        """Return the tokens of an item.
+        """Return the tokens of an item (text).
 
         Args:
-            item: index of the item in the shard, from 0.
+            item: index of the item in the shard.
 
         Raises:
             ValueError: the bytes of the tokens are damaged.

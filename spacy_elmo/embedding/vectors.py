@@ -1,4 +1,4 @@
-"""Reader of the vectors that `embed` has written to disk, with random access to the items of the corpus."""
+"""Random access to the vectors of a corpus on disk."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FORMAT = "spacy-elmo vectors 1"
 INDEX = "index.json"
 _OPEN_SHARDS = 16
 _MOST_ROWS = 1 << 48
-"""Limit for the number of items and for the number of tokens in an index file. A larger number shows that the
-file is damaged. Python supports only lengths below 2**63."""
+"""Limit for the number of items (texts) and for the number of tokens in a shard file. No disk holds so many
+vectors, and Python supports lengths below 2**63."""
 _ENTRY = {"file": str, "source": str, "first": int, "items": int, "rows": int}
 
 
@@ -28,13 +28,12 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
     """Open the vectors that `embed` or `python -m spacy elmo embed` has written to a folder.
 
     Args:
-        folder: the output folder of `embed`.
-        verify: compare each file of vectors with the checksum in the file before the first use of the file.
-            The comparison reads the whole file.
+        verify: compare each file with its checksum before the first use of the file. The comparison reads the
+            whole file.
 
     Raises:
         FileNotFoundError: the folder does not exist.
-        ValueError: the folder contains no vectors, or incomplete vectors.
+        ValueError: the folder contains no vectors, or the vectors are incomplete or damaged.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -55,13 +54,11 @@ def open_vectors(folder: str | Path, *, verify: bool = True) -> Vectors:
 
 
 class Vectors:
-    """Sequence of arrays: the vectors of each item (such as a line) of a corpus, (layers, tokens, width).
+    """Sequence with one array for each item (text) of a corpus: the item's vectors, (layers, tokens, width).
 
     If the vectors were written with `layers` "average" or "top", the arrays have no axis for layers. With
-    pooling, the arrays have no axis for tokens. The arrays are read-only memory maps of the files, so only
-    the items that you use are read.
-
-    A shard is a group of consecutive items, whose vectors are stored in one file.
+    pooling, the arrays have no axis for tokens. The arrays are read-only. They are mapped from the files, so
+    only the items that you use are in memory.
     """
 
     def __init__(self, folder: Path, index: Mapping[str, Any], *, verify: bool = True) -> None:
@@ -69,11 +66,11 @@ class Vectors:
         self._verify = verify
         self._verified: set[int] = set()
         self.settings: dict[str, Any] = dict(index["settings"])
-        """Arguments of the `embed` call that made the vectors, and the fingerprint of the pipeline."""
+        """Settings of the vectors: path of the text, options of `embed`, and fingerprint of the pipeline."""
         self.files: list[dict[str, Any]] = index["shards"]
-        """Description of each shard file, a dict with the keys `file` (name of the shard file), `source`
-        (path of the text file), `first` (index of the first item in the corpus), `items` (number of items)
-        and `rows` (number of tokens)."""
+        """One dict for each shard (group of consecutive items). The keys are `file` (name of the shard file),
+        `source` (path of the text), `first` (index of the first item in the corpus), `items` (number of
+        items) and `rows` (number of tokens)."""
         self._ends = [shard["first"] + shard["items"] for shard in self.files]
         self._open = functools.lru_cache(_OPEN_SHARDS)(self.shard)
 
@@ -88,23 +85,20 @@ class Vectors:
         return map(self.__getitem__, range(len(self)))
 
     def tokens(self, number: int) -> list[str]:
-        """Return the tokens of an item.
+        """Return the tokens of an item (text).
 
         Args:
-            number: index of the item in the corpus, from 0.
+            number: index of the item in the corpus.
         """
         shard, item = self._find(number)
         return shard.tokens(item)
 
     def shard(self, number: int) -> ShardFile:
-        """Open a shard file, for example to read many consecutive items fast.
-
-        Args:
-            number: index of the file in `files`, from 0.
+        """Open the shard file with the index `number`. Use this method to read many items of one file.
 
         Raises:
             OSError: the file does not exist.
-            ValueError: the file is damaged, or does not belong to the vectors in this folder.
+            ValueError: the file is damaged, or does not belong to the index file.
         """
         entry = self.files[number]
         shard = ShardFile(self.folder / entry["file"])
@@ -118,11 +112,7 @@ class Vectors:
         return shard
 
     def _find(self, number: int) -> tuple[ShardFile, int]:
-        """Return the shard file that contains an item of the corpus, and the index of the item in this shard.
-
-        Args:
-            number: index of the item in the corpus. Negative indices count from the end.
-        """
+        """Return the shard file that contains an item, and the index of the item in this file."""
         index = operator.index(number)
         index += len(self) if index < 0 else 0
         if not 0 <= index < len(self):
@@ -132,11 +122,8 @@ class Vectors:
 
 
 def _check_index(path: Path, index: Mapping[str, Any]) -> None:
-    """Check the digest and the entries of the index file at `path`, which has the content `index`.
-
-    Raises:
-        ValueError: the index file has changed since it was written, or an entry is missing or invalid.
-    """
+    """Check the digest of an index file and the entries for the shard files. Raise a ValueError if they are
+    wrong."""
     try:
         check_digests(index, path)
     except ValueError as error:

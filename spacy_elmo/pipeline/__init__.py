@@ -1,1 +1,2 @@
-"""The biLM in spaCy: the `elmo` component, thinc layers that use its vectors, and extension attributes."""
+"""The biLM in spaCy: the `elmo` component, thinc layers that use the vectors of the biLM, and extension
+attributes."""

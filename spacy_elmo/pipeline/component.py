@@ -1,4 +1,5 @@
-"""The `elmo` component, which stores the layers of a biLM on Docs, and trains the biLM for its listeners."""
+"""The `elmo` component. It stores the layers of a biLM on Docs, and trains the biLM with the gradients of
+later components."""
 
 from __future__ import annotations
 
@@ -30,24 +31,25 @@ _forks_are_guarded = False
 
 
 def _could_listen(nlp: Language, name: str) -> bool:
-    """Return True if a component has a `tok2vec` block, but its model uses no architecture of this
-    package."""
+    """Return True if the config of the component `name` has a `tok2vec` block, but its `model` block uses no
+    architecture of this package."""
     model = nlp.get_pipe_config(name).get("model")
     return isinstance(model, dict) and "tok2vec" in model and "spacy-elmo." not in str(model)
 
 
 class Elmo(TrainablePipe):
-    """The `elmo` component, which stores the layers of a biLM on Docs, and trains the biLM for its listeners.
+    """The `elmo` component. It stores the layers of a biLM on Docs, and trains the biLM with the gradients of
+    its listeners (layers inside later components that use the biLM's vectors).
 
     The attribute `source`, a `LayerSource`, computes the layers and trains the biLM. This class adds the
     methods that spaCy expects of a component.
 
     Args:
         vocab: the pipeline's vocabulary.
-        model: a `spacy-elmo.BiLM.v1`, after `encoder.configure(model, options)`.
+        model: a `spacy-elmo.BiLM.v1` on which `encoder.configure` has set the same options.
         name: name of the component in the pipeline.
         options: the options of the component, which `factory_options.py` describes.
-        pipeline: reference to the pipeline of the component; None: the pipeline is unknown.
+        pipeline: reference to the pipeline that contains the component; None: the pipeline is unknown.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class Elmo(TrainablePipe):
         return self.source.compute(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
-        """Store the result of `predict` on the Docs; see `LayerSource.store`."""
+        """Store `scores`, the layers that `predict` has returned, on the Docs; see `LayerSource.store`."""
         self.source.store(list(docs), scores)
 
     # Training
@@ -93,8 +95,8 @@ class Elmo(TrainablePipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Read the weights file, even if it was read before. If the config names no weights, draw random
-        weights.
+        """Read the weights file, even if it was read before. If the option `weights` is null, draw random
+        weights. `get_examples` is not used.
 
         Raises:
             OSError, ValueError: the weights cannot be loaded.
@@ -121,8 +123,8 @@ class Elmo(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Begin a training step with a batch of Docs. The layers are computed when a listener first asks for
-        them.
+        """Begin a training step with the predicted Docs of some examples. The layers of these Docs are
+        computed when a listener first uses them.
 
         The backward pass runs at the next `update` or in `finish_update`, after all listeners have added
         their gradients. `nlp.update(examples, sgd=sgd)` calls `finish_update` before the listeners run, so
@@ -141,7 +143,8 @@ class Elmo(TrainablePipe):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass and an optimizer step. Keep the batch if no listener has used it yet."""
+        """Run the backward pass and an optimizer step for the current batch of Docs. If no listener has used
+        the batch yet, keep it for the next call."""
         self._add_loss(self.source.backward())
         self.model.finish_update(sgd)
 
@@ -153,8 +156,8 @@ class Elmo(TrainablePipe):
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
-        """Mapping from the names of components to their listeners. spaCy empties the mapping before it links
-        the listeners."""
+        """Mapping from the name of each later component with listeners to a list of these listeners. spaCy
+        sets an empty mapping before it links the listeners of a pipeline."""
         return self._listener_map
 
     @listener_map.setter
@@ -165,10 +168,10 @@ class Elmo(TrainablePipe):
         self._resolve_config()
 
     def _resolve_config(self) -> None:
-        """Write the name of the weights into the config, and copy the biLM's options for `replace_listeners`.
+        """Replace `weights = "auto"` in the pipeline's config by the name of the weights, and copy the biLM's
+        options for `replace_listeners`.
 
-        `__init__` cannot do this, because spaCy adds the config of a component to the pipeline after
-        `__init__`.
+        `__init__` cannot do this, because spaCy adds the component's config to the pipeline after `__init__`.
         """
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
@@ -185,21 +188,19 @@ class Elmo(TrainablePipe):
 
     @property
     def listeners(self) -> list[Model]:
-        """The listeners of all components."""
+        """The listeners that are linked to this component."""
         return [listener for listeners in self.listener_map.values() for listener in listeners]
 
     @property
     def listening_components(self) -> list[str]:
-        """The names of the components that have a listener."""
+        """The names of the components with a listener that is linked to this component."""
         return list(self.listener_map)
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Link a listener to this component.
-
-        If the `upstream` of the listener is "*", this method also tells the `ReplaceListenerConfig`.
+        """Link a listener to this component. `component_name` is the component that contains the listener.
 
         Raises:
-            ValueError: this component stores only the average of the layers, so there are no layers to mix.
+            ValueError: this component stores only the average of the layers, but a listener needs all layers.
         """
         if self._options.store == "average":
             raise ValueError(
@@ -217,7 +218,7 @@ class Elmo(TrainablePipe):
     def remove_listener(
         self, listener: Model[list[Doc], list[Floats2d]], component_name: str
     ) -> bool:
-        """Unlink a listener. Return True if the listener was linked."""
+        """Unlink a listener of the component `component_name`. Return True if the listener was linked."""
         listeners = self.listener_map.get(component_name, [])
         # A new list, because `nlp.replace_listeners` iterates over the old one while it calls this.
         rest = [known for known in listeners if known is not listener]
@@ -233,11 +234,11 @@ class Elmo(TrainablePipe):
     def find_listeners(self, component: Any) -> None:
         """Link the listeners of a component that comes later in the pipeline.
 
-        A listener with `upstream` "*" belongs to the nearest `elmo` component before the listener. spaCy
+        A listener with `upstream = "*"` is linked to the nearest `elmo` component before the listener. spaCy
         calls this method once for each later component, in pipeline order. If an earlier call was for another
-        `elmo` component, then that component lies between this component and the listener, and the listener
-        belongs to that component. For a disabled `elmo` component, spaCy does not call this method, so a
-        disabled component keeps its listeners.
+        `elmo` component, then that other component lies between this component and the listener, so this
+        component does not link the listener. spaCy does not call this method of a disabled `elmo` component,
+        so a disabled `elmo` component keeps its listeners.
         """
         if isinstance(component, Elmo):
             self._nearer.append(component.name)
@@ -270,9 +271,9 @@ class Elmo(TrainablePipe):
                 state_of(node).docs_are_copies = isinstance(component, EntityLinker)
 
     def _relink_listeners(self) -> None:
-        """Link the listeners of this copied or unpickled component to this component.
+        """After a deep copy or unpickling, link the new listeners to this component.
 
-        A shallow copy of a component has no new listeners: the listeners stay linked to the original
+        A shallow copy of a component has no new listeners, so the listeners stay linked to the original
         component.
         """
         for listener in self.listeners:
@@ -281,7 +282,7 @@ class Elmo(TrainablePipe):
                 state.link(self)
 
     def _warn_once(self, key: str, message: str) -> None:
-        """Give a warning, but only once for each key."""
+        """Give a warning, unless this component has already given a warning with the same key."""
         warned = self.__dict__.setdefault("_warned", set())
         if key not in warned:
             warned.add(key)
@@ -289,8 +290,8 @@ class Elmo(TrainablePipe):
 
 
 def _is_kept_by(component: Any, listener: Model) -> bool:
-    """Return True if a listener is linked to `component`, and `component` is disabled but still in the
-    pipeline."""
+    """Return True if `component` is a disabled `elmo` component of the pipeline, and the listener is linked
+    to `component`."""
     return (
         isinstance(component, Elmo)
         and component.source.is_disabled()

@@ -1,4 +1,4 @@
-"""Attributes of a thinc model that are not saved with the model."""
+"""Base class of attributes of a thinc model that are not saved with the model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from thinc.model import deserialize_attr, serialize_attr
 
 
 class ConfigOnly:
-    """Base class for a value that comes from the config or the pipeline. The `attrs` of a thinc model store
-    the value.
+    """Base class of values in the `attrs` of a thinc model that are not saved with the model, because they
+    come from the config or the pipeline.
 
-    The value is saved as empty bytes, and loading a model does not change the value. So no saved value
-    overrides the config.
+    In a saved model, empty bytes take the place of the value. Loading the saved model keeps the current value
+    of the attribute, so no saved value overrides the config.
     """
 
 

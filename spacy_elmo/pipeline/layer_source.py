@@ -1,4 +1,5 @@
-"""Layers for Docs: from the training batch, from the Docs, from the cache, or computed by the biLM."""
+"""Class that returns the biLM layers of Docs. The layers come from the current training batch, from the Docs
+or from a cache, or the biLM computes them."""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ from .store.mapped_arrays import mapped_copy
 from .training_batch import NO_VERSION, TrainingBatch
 
 _Place: TypeAlias = Callable[[Sequence[Doc]], Sequence[Any]]
-"""Function from Docs to the layers of each Doc. For a Doc without layers in this place, the function returns
-None."""
+"""Function that takes Docs and returns a list with the layers of each Doc. If the function has no layers for
+a Doc, the list contains None for this Doc."""
 
 _NO_ZEROS: tuple[Sequence[Doc], list[Floats3d]] = (), []
 
 
 class ComputedLayers(list[Any]):
-    """The layers of some Docs, and the version of the weights (`BiLMShim.version`) that computed the
-    layers."""
+    """List with the layers of each Doc. The attribute `version` identifies the weights that computed the
+    layers (see `BiLMShim.version`)."""
 
     def __init__(self, layers: Iterable[Any], version: str) -> None:
         super().__init__(layers)
@@ -48,10 +49,10 @@ class LayerSource(ConfigOnly):
     Args:
         model: a `BiLM_v1`.
         options: the options of the component. This class uses only the options that `ElmoOptions` adds to
-            `BiLMOptions`.
+            the options of its base class `BiLMOptions`.
         name: name of the component. The layers are stored on Docs under this name. If the name is None,
             as in an `ElmoTok2Vec`, no layers are stored.
-        pipeline: reference to the pipeline of the component; None: the pipeline is unknown.
+        pipeline: reference to the pipeline that contains the component; None: the pipeline is unknown.
     """
 
     def __init__(
@@ -82,17 +83,17 @@ class LayerSource(ConfigOnly):
     # Initialization
 
     def zeros(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """Return zeros in the shape of the layers of each Doc. Until `initialize` is finished, `read` returns
-        the same zeros for these Docs.
+        """For each Doc, return zeros in the shape of its layers. Until `nlp.initialize` is finished, `read`
+        returns the same zeros for these Docs.
 
-        During `initialize`, the surrounding thinc layers predict on a sample of Docs to infer the shape of
-        their input. The biLM cannot always compute layers at that time: `get_spans` can need sentences, but
-        no component has set sentences yet.
+        During `nlp.initialize`, the surrounding thinc layers predict on a sample of Docs to infer the shape
+        of their input. The biLM cannot always compute layers at that time, because the option `get_spans` can
+        need sentences, but no component has set sentences yet.
 
-        `initialize` counts as finished when other Docs are read, when training begins, or when spaCy links
-        the listeners. spaCy does not link an `ElmoTok2Vec`. So for an `ElmoTok2Vec`, a new list of the same
-        Docs also counts as other Docs. This method ends an open batch without a backward pass, because
-        `initialize` reads the weights again.
+        `nlp.initialize` counts as finished when `read` gets other Docs, when training begins, or when spaCy
+        links the listeners. spaCy does not link an `ElmoTok2Vec`. So for an `ElmoTok2Vec`, a new list of the
+        same Docs also counts as other Docs. This method drops the current training batch without a backward
+        pass, because `nlp.initialize` reads the weights again.
         """
         layers, width = layers_and_width(self.model)
         zeros = [self.model.ops.alloc3f(layers, len(doc), width) for doc in docs]
@@ -100,21 +101,22 @@ class LayerSource(ConfigOnly):
         return zeros
 
     def link(self, name: str) -> None:
-        """Set the name of the component. This method is called whenever spaCy links the listeners of the
-        pipeline."""
+        """Set the name of the component, and end the use of the arrays from `zeros`. The component calls this
+        method whenever spaCy links the listeners of the pipeline."""
         self.name, self._zeros = name, _NO_ZEROS
 
     # Prediction
 
     def compute(self, docs: Sequence[Doc], *, keep: bool = False) -> ComputedLayers:
-        """Compute the layers of each Doc, (layers, n_tokens, width).
+        """Compute the layers of each Doc, (layers, n_tokens, width), or get them from the cache.
 
-        With `store = "average"`, compute the average of the layers, (n_tokens, width). Layers that are stored
-        on a Doc are ignored. The caller may change the returned arrays.
+        With the option `store = "average"`, compute the average of the layers, (n_tokens, width). Layers that
+        are stored on a Doc are ignored. The caller may change the returned arrays.
 
-        The layers of training Docs (`keep`) are cached at once. After training has begun, the layers of any
-        other Doc are cached when the Doc is predicted for the second time. So the layers of dev Docs are
-        computed twice, and not in every evaluation.
+        Args:
+            keep: the Docs are training data, so their layers are cached at once. The layers of any other Doc
+                are cached when the Doc is predicted for the second time after training has begun. So the
+                layers of dev Docs are computed only twice, and not in every evaluation.
         """
         # Read the version first: if another thread changes the weights meanwhile, the layers have the old version.
         docs, version = list(docs), shim_of(self.model).version
@@ -126,11 +128,11 @@ class LayerSource(ConfigOnly):
         return ComputedLayers(map(mapped_copy, cached), version)
 
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
-        """Store the result of `compute` on the Docs, and set hooks and extra annotations if the options ask
-        for them.
+        """Store the result of `compute` on the Docs. Then apply the options `hooks` and
+        `set_extra_annotations`.
 
-        If `layers` is not a result of `compute`, it is unknown which weights computed the layers. So training
-        ignores these layers.
+        If `layers` is not a result of `compute`, training ignores these layers, because it is unknown which
+        weights computed the layers.
         """
         install_extensions()  # again here, because a worker process gets the component by unpickling
         version = getattr(layers, "version", None)
@@ -144,12 +146,13 @@ class LayerSource(ConfigOnly):
     def read(self, docs: Sequence[Doc], *, copies: bool = False) -> list[Floats3d]:
         """Return the layers of each Doc for a prediction. The caller must not change the arrays.
 
-        Layers that are stored on a Doc are used. If a Doc has no layers (after `as_doc`, or if the component
-        is disabled), this method computes and stores its layers, and warns the first time.
+        Layers that are stored on a Doc are used. If a Doc has no layers (after `as_doc`, or if the `elmo`
+        component is disabled), this method computes the layers, stores them on the Doc, and warns the first
+        time.
 
         Args:
-            copies: the Docs are copies that the consumer has made. Copies often have no layers, so this
-                method warns only if the component is disabled.
+            copies: the Docs are copies that the component with the listener has made. Copies often have no
+                layers, so this method warns only if the `elmo` component is disabled.
         """
         if self.name is None and docs is not self._zeros[0]:
             self._zeros = _NO_ZEROS
@@ -158,11 +161,11 @@ class LayerSource(ConfigOnly):
     # Training
 
     def begin(self, docs: Sequence[Doc]) -> float:
-        """Begin a training batch. The layers of the Docs are computed when they are first read. If the biLM
-        is being trained, the computation builds an autograd graph.
+        """Finish the previous training batch with `backward`, and begin a new batch. The layers of the Docs
+        are computed when `train` or `read` first returns them.
 
         Returns:
-            The loss of the previous batch (see `backward`).
+            The result of `backward` for the previous batch.
         """
         loss = self.backward()
         self._batch, self._zeros = TrainingBatch(docs), _NO_ZEROS
@@ -174,17 +177,17 @@ class LayerSource(ConfigOnly):
         """Return the layers of Docs for a training step, and a function for the backward pass. The caller
         must not change the arrays.
 
-        Layers that are stored on a Doc are used if the user has set them. Stored layers are also used if the
-        current weights have computed them and the weights need no gradient. For Docs outside the batch (in
-        `rehearse`, or if the component is excluded), the biLM is treated as frozen.
+        Layers that are stored on a Doc are used if the user has set them, or if the current weights have
+        computed them and the weights need no gradient. For Docs that are not in the current training batch
+        (in `rehearse`, or if the `elmo` component is excluded), the biLM is treated as frozen.
 
         Args:
-            copies: the Docs are copies that the consumer has made. Each copy gets the layers of the Doc in
-                the batch that has the same words.
+            copies: the Docs are copies that the component with the listener has made. Each copy gets the
+                layers of the Doc with the same words in the training batch.
 
         Returns:
-            The layers, and the function for the backward pass. The function takes the float32 gradients of
-            the layers. If no gradient is needed, None takes the place of the function.
+            The layers, and the function for the backward pass, which takes the float32 gradients of the
+            layers. If no gradient is needed, the second result is None.
         """
         self._zeros = _NO_ZEROS
         if self.name is None and not self.frozen:
@@ -197,11 +200,12 @@ class LayerSource(ConfigOnly):
         return layers, partial(batch.add_gradient, layers)
 
     def backward(self) -> float:
-        """If a listener has read the batch, run the backward pass with the sum of the listeners' gradients,
-        and end the batch.
+        """If the layers of the current training batch have been computed, run the backward pass with the sum
+        of the listeners' gradients, and end the batch.
 
         Returns:
-            The sum of squares of the gradient, or 0. spaCy shows this number as the loss of elmo.
+            The sum of the squared elements of the gradient; 0 if no backward pass has run. spaCy shows this
+            number as the loss of the `elmo` component.
         """
         batch = self._batch
         if batch is None or batch.layers is None:
@@ -210,8 +214,8 @@ class LayerSource(ConfigOnly):
         return 0.0 if self._is_outdated(batch) else batch.backward()
 
     def _is_outdated(self, batch: TrainingBatch) -> bool:
-        """Return True if the weights have changed since a batch was computed. If such a batch has a gradient,
-        warn that the gradient is lost, because the backward pass needs the old weights."""
+        """Return True if the weights have changed since the layers of a training batch were computed. If the
+        batch has a gradient, warn that it is lost, because the backward pass needs the old weights."""
         if batch.version == shim_of(self.model).version:
             return False
         if batch.gradient:
@@ -227,8 +231,9 @@ class LayerSource(ConfigOnly):
     def _find(
         self, docs: Sequence[Doc], copies: bool, stored: _Place, compute: _Place
     ) -> list[Any]:
-        """Return the layers of each Doc from the batch, from the Doc or from `zeros`, in this order. Compute
-        the layers that are in none of these places."""
+        """Return the layers of each Doc. For each Doc, use the first that exists: its layers in the training
+        batch, its layers from the function `stored`, its array from `zeros`, or new layers from the function
+        `compute`."""
         batch = self._batch  # another thread can end the batch meanwhile
         if copies and batch is not None:
             docs = batch.originals(docs)
@@ -236,8 +241,8 @@ class LayerSource(ConfigOnly):
         return _first(docs, self._of_batch, stored, self._of_zeros, on_demand)
 
     def _of_batch(self, docs: Sequence[Doc]) -> list[Any]:
-        """Return the layers of Docs in the batch. The layers of the whole batch are computed at the first
-        call, and again at the first call after a change of the weights."""
+        """Return the layers of each Doc in the current training batch, and None for each other Doc. The first
+        call, and the first call after a change of the weights, compute the layers of the whole batch."""
         batch = self._batch
         if batch is None or not any(id(doc) in batch.docs for doc in docs):
             return [None] * len(docs)
@@ -277,10 +282,10 @@ class LayerSource(ConfigOnly):
         return self._cache.get_or_compute(self.model, docs, keep=True)
 
     def _on_demand(self, compute: _Place, copies: bool, docs: Sequence[Doc]) -> Sequence[Any]:
-        """Compute the layers of Docs on which the component did not run, and store the layers on the Docs.
+        """Compute the layers of Docs on which the `elmo` component did not run, and store them on the Docs.
 
-        An `ElmoTok2Vec` stores no layers on Docs. So only an `ElmoTok2Vec` can pass a function `compute` that
-        returns arrays of the cache.
+        For an `ElmoTok2Vec`, no layers are stored. So only an `ElmoTok2Vec` may pass a function `compute`
+        that returns arrays of the cache, which nobody may change.
         """
         computed = compute(docs)
         if self.name is None:
@@ -308,8 +313,7 @@ class LayerSource(ConfigOnly):
 
 
 def _first(docs: Sequence[Doc], *places: _Place) -> list[Any]:
-    """Return the layers of each Doc. For each Doc, call the functions in `places` until one returns
-    layers."""
+    """For each Doc, return the layers from the first function in `places` that has layers for the Doc."""
     layers: list[Any] = [None] * len(docs)
     for place in places:
         missing = [number for number, array in enumerate(layers) if array is None]

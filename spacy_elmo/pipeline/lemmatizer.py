@@ -73,9 +73,26 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
             self.trees.spelling = shim_of(elmo.model).config.spelling
         super().initialize(get_examples, nlp=nlp, labels=labels)
 
+    def from_bytes(
+        self, bytes_data: bytes, *, exclude: Iterable[str] = ()
+    ) -> NormalizingLemmatizer:
+        """Load the component from bytes, so that it can also be trained further."""
+        super().from_bytes(bytes_data, exclude=exclude)
+        return self._with_label_numbers()
+
+    def from_disk(self, path: str | Path, exclude: Iterable[str] = ()) -> NormalizingLemmatizer:
+        """Load the component from a folder, so that it can also be trained further."""
+        super().from_disk(path, exclude=exclude)
+        return self._with_label_numbers()
+
+    def _with_label_numbers(self) -> NormalizingLemmatizer:
+        """Restore the mapping from trees to labels. spaCy does not, so a loaded component would learn a wrong tree."""
+        self.tree2label = {tree: number for number, tree in enumerate(self.cfg["labels"])}
+        return self
+
     def _labels_from_data(self, get_examples: Callable[[], Iterable[Example]]) -> None:
         """Make a label of each tree that the training data need at least `min_tree_freq` times."""
-        # Not the vocabulary of the pipeline, so that rare words do not remain in it.
+        # A vocabulary of its own: words of trees that are left out need no place in that of the pipeline.
         trees = NormalizedEditTrees(Vocab().strings, self.trees.spelling)
         frequencies: Counter[int] = Counter()
         examples: dict[int, tuple[str, str]] = {}
@@ -91,7 +108,7 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
 
 
 class NormalizedEditTrees:
-    """Edit trees that apply to words in one spelling. Some trees also lowercase the word first.
+    """Edit trees that apply to words in one spelling. A tree lowercases the word if its lemma has no capital letters.
 
     It replaces spaCy's `EditTrees` in `EditTreeLemmatizer`, and has the methods that the lemmatizer calls. The id of a
     tree is twice its id in `EditTrees`, plus one if the tree applies to the lowercased word.
@@ -103,6 +120,7 @@ class NormalizedEditTrees:
 
     def __init__(self, strings: StringStore, spelling: Spelling = AS_GIVEN) -> None:
         self.spelling = spelling
+        self._strings = strings
         self._trees = EditTrees(strings)
 
     def add(self, form: str, lemma: str) -> int:
@@ -110,28 +128,26 @@ class NormalizedEditTrees:
 
         The tree lowercases the word if the lemma has no capital letters.
         """
-        spelled = self._spell(form)
-        if lemma == lemma.lower():
-            return 2 * self._trees.add(spelled.lower(), lemma) + 1
-        return 2 * self._trees.add(spelled, lemma)
+        lowercase = lemma == lemma.lower()
+        return 2 * self._trees.add(self._normal(form, lowercase), lemma) + lowercase
 
     def apply(self, tree_id: int, form: str) -> str | None:
         """Return the lemma of a word, or None if the tree does not apply to the word."""
         tree, lowercase = divmod(int(tree_id), 2)
-        spelled = self._spell(form)
-        return self._trees.apply(tree, spelled.lower() if lowercase else spelled)
+        return self._trees.apply(tree, self._normal(form, bool(lowercase)))
 
-    def _spell(self, form: str) -> str:
+    def _normal(self, form: str, lowercase: bool) -> str:
+        word = form.lower() if lowercase else form
         if not self.spelling:
-            return form
+            return word
         # NFC, because most treebanks write lemmas in it. A biLM can have another form.
-        return unicodedata.normalize("NFC", self.spelling([form])[0])
+        return unicodedata.normalize("NFC", self.spelling([word])[0])
 
     def __len__(self) -> int:
         return len(self._trees)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        """Return the content of a tree of `EditTrees`."""
+        """Return the content of a tree by its index in `EditTrees`, which is half of its id."""
         return self._trees[index]
 
     def from_json(self, trees: list[dict[str, Any]]) -> None:
@@ -144,10 +160,11 @@ class NormalizedEditTrees:
         return srsly.msgpack_dumps({"spelling": spelling, "trees": self._trees.to_bytes()})
 
     def from_bytes(self, data: bytes) -> NormalizedEditTrees:
-        """Read the result of `to_bytes`."""
+        """Replace the spelling and the trees by those of `to_bytes`."""
         content = srsly.msgpack_loads(data)
         form, replace = content["spelling"]
         self.spelling = Spelling(form, tuple((character, text) for character, text in replace))
+        self._trees = EditTrees(self._strings)
         self._trees.from_bytes(content["trees"])
         return self
 

@@ -1,4 +1,5 @@
-"""The source and licence of a biLM's weights in a pipeline's meta. `spacy package` shows these entries."""
+"""Entries in a pipeline's meta with the source and licence of the biLM's weights. `spacy package` shows these
+entries."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ from ..bilm.weights import Weights
 from ..catalogue.weight_names import find_weights, ways_to_weights
 
 _FIELDS = {"author": "author", "license": "licence", "url": "url", "description": "corpus"}
-"""Mapping from the fields of an entry of `sources` in spaCy's meta to the fields of the card of the
-weights."""
+"""Mapping from the names of fields in spaCy's meta (in the list `sources`) to the names of the same fields in
+the card of a weights file."""
 
 
 def credit_and_check_language(nlp: Language, weights: str) -> None:
-    """Add the weights of an `elmo` component to the pipeline's meta, and check the language of the weights.
+    """Name the weights of an `elmo` component in the pipeline's meta, and check the language of the weights.
 
-    The weights and their training text are added to the list `sources` of the meta. If the meta has no
-    licence, the licence of the weights is added too. If the weights and the pipeline have different
+    The weights and the training text of the biLM are added to the list `sources` of the meta. If the meta has
+    no licence, the licence of the weights is added too. If the weights and the pipeline have different
     languages, a warning says so. If `sources` already contains the weights, or if the weights cannot be read,
     this function does nothing.
 
@@ -51,8 +52,8 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
 
 
 def corpus_sources(sources: Any) -> list[dict[str, str]]:
-    """Convert the list `sources` in a biLM's card to the format of a pipeline's meta. The list names the
-    sources of the training text."""
+    """Convert `sources`, the sources of the training text in a biLM's card, to the format of spaCy's meta: a
+    list with one dict of strings for each source."""
     listed = sources if isinstance(sources, list) else [sources] if sources else []
     return [
         {_text(key): _text(value) for key, value in source.items()}
@@ -63,6 +64,6 @@ def corpus_sources(sources: Any) -> list[dict[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text that spaCy can write. Unpaired surrogates, which a card can contain, are
-    replaced."""
+    """Convert a value to text that spaCy can write: unpaired Unicode surrogates, which a card can contain,
+    are replaced."""
     return str(value).encode("utf8", "replace").decode("utf8")

@@ -1,4 +1,4 @@
-"""A weak reference from a component to its pipeline."""
+"""A weak reference from a component to the pipeline that contains it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from spacy.language import Language
 
 
 class PipelineRef:
-    """A weak reference from a component to its pipeline. It is needed, because spaCy passes the pipeline only
-    to the factory.
+    """A weak reference from a component to the pipeline that contains it. The component needs this reference,
+    because spaCy passes the pipeline only to the function that creates the component.
 
     In a copy of the whole pipeline, the reference points to the copied pipeline. In a copy of only the
-    component, the reference points to the original pipeline. After unpickling, the reference is empty. If a
-    pickled component contained its pipeline, every worker process would get the whole pipeline.
+    component, the reference points to the original pipeline. After unpickling, the reference is empty,
+    because otherwise every worker process would get the whole pipeline with the component.
     """
 
     def __init__(self, nlp: Language | None = None) -> None:

@@ -1,4 +1,5 @@
-"""The batch of a training step, in which the listeners share the layers of the biLM and collect their gradient."""
+"""The batch of Docs in a training step. All listeners of an `elmo` component use the same layers of these
+Docs, and the batch adds up the gradients from the listeners."""
 
 from __future__ import annotations
 
@@ -15,19 +16,20 @@ NO_VERSION = ""
 
 
 class TrainingBatch:
-    """The Docs of a training step, their layers, and one buffer to which every listener adds its gradient.
+    """The Docs of a training step, their layers, and the sum of the listeners' gradients of these layers.
 
-    Listeners do not run the backward pass. `LayerSource.backward` runs it after all listeners have added
-    their gradients. So no gradient is lost if a listener is disabled, excluded or without gold annotation.
+    Listeners do not run the backward pass of the biLM. `LayerSource.backward` runs it after all listeners
+    have added their gradients. So no gradient is lost if a listener is disabled, excluded or without gold
+    annotation.
 
-    A Doc is recognized by its id. The batch keeps a reference to the Doc, so no new object can get the same
-    id. A hash of the Doc's words would not distinguish batches with the same words.
+    A Doc is recognized by the id of the Python object. The batch keeps a reference to the Doc, so no new
+    object can get the same id.
     """
 
     def __init__(self, docs: Sequence[Doc]) -> None:
         self.docs = {id(doc): doc for doc in docs}
         self.version = NO_VERSION
-        """The version of the weights that computed the layers (`BiLMShim.version`)."""
+        """Identifier of the weights that computed the layers (see `BiLMShim.version`)."""
         self.layers: dict[int, Floats3d] | None = None
         self.backprop: Callable[[list[Any]], Any] | None = None
         self.gradient: dict[int, Any] = {}
@@ -39,7 +41,8 @@ class TrainingBatch:
         return [by_words.get(_words(doc), doc) for doc in copies]
 
     def fill(self, docs: Sequence[Doc], layers: Sequence[Floats3d], backprop: Any = None) -> None:
-        """Set the layers of Docs, and the function for the backward pass; None: no backward pass."""
+        """Set the layers of the Docs, and the function for the backward pass. `backprop` takes a list with
+        the gradient of the layers of each Doc; None: no backward pass."""
         self.layers = {id(doc): array for doc, array in zip(docs, layers, strict=True)}
         self.backprop = backprop
 
@@ -50,7 +53,8 @@ class TrainingBatch:
         return layers if layers is not None and layers.shape[1] == len(doc) else None
 
     def add_gradient(self, layers: Sequence[Floats3d], gradients: Sequence[Floats3d]) -> None:
-        """Add a listener's gradients for some layers. Layers that are not from this batch are skipped."""
+        """Add a listener's gradients, one for each array of layers. Arrays that are not from this batch are
+        skipped."""
         own = {id(array): array for array in (self.layers or {}).values()}
         for array, gradient in zip(layers, gradients, strict=True):
             if id(array) in own:
@@ -60,8 +64,8 @@ class TrainingBatch:
                 self.gradient[id(array)] += gradient
 
     def backward(self) -> float:
-        """If a listener has added a gradient, run the backward pass. Return the sum of squares of the
-        gradient."""
+        """If a listener has added a gradient, run the backward pass. Return the sum of the squared elements
+        of the gradient; 0 if no backward pass has run."""
         gradient = list(self.gradient.values())
         if self.backprop is None or not gradient:
             return 0.0

@@ -1,4 +1,5 @@
-"""Configs for `spacy train`: the shipped configs, and new configs for components with a listener."""
+"""Functions that list the configs for `spacy train` in this package, and add components with a listener to a
+pipeline."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ _KNOWLEDGE_BASE = "entity_linker"
 
 
 def shipped_configs() -> dict[str, Path]:
-    """Return the files of the shipped configs, sorted by name.
+    """Return a dict from the name of each config that comes with this package to the path of its file, sorted
+    by name.
 
-    In a checkout, these are the files in the checkout's folder `configs`, even if another version of the
-    package is installed.
+    In a checkout, the files are in the checkout's folder `configs`, even if another version of the package is
+    installed.
     """
     # In an installed package the folder is inside the package, in a checkout next to it. An import of
     # `spacy_elmo.configs` could find the folder of another checkout that is installed as editable.
@@ -30,7 +32,8 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def title(path: Path) -> str:
-    """Return the title of a shipped config: the text of its first comment up to a colon or a full stop."""
+    """Return the title of a config file: the text of the comment at the top, up to the first colon or full
+    stop."""
     comment = re.match(r"(# .*\n)+", path.read_text(encoding="utf8"))
     text = comment[0].replace("\n# ", " ").strip("# \n") if comment else ""
     return re.split(r"[:.](?=\s|$)", text)[0]
@@ -42,13 +45,15 @@ def add_listening(
     """Add components with a listener to a pipeline that has an `elmo` component.
 
     Args:
-        components: names of factories. A component gets the settings of its shipped config, if there is one.
-        accurate: also give each component its own embedding x, and an encoder with the input [x ; ELMo].
-            Otherwise, the vectors of the `elmo` component are the only input of each component.
-        vectors: include the static vectors of the pipeline in the embedding x.
+        components: names of spaCy components, such as "ner". If this package comes with a config for a
+            component, the component gets the settings of this config.
+        accurate: give each component its own embedding x of the tokens, and an encoder whose input is x
+            concatenated with the vectors of the `elmo` component. Otherwise, these vectors are the only
+            input.
+        vectors: include the static word vectors of the pipeline in the embedding x.
 
     Raises:
-        ValueError: spaCy does not know a factory with this name, or the component needs a knowledge base.
+        ValueError: spaCy has no component with this name, or the component needs a knowledge base.
     """
     for name in components:
         if not nlp.has_factory(name):
@@ -71,16 +76,16 @@ def add_listening(
 
 
 def _settings(nlp: Language, name: str) -> dict[str, Any]:
-    """Return the settings of a component from its shipped config. If it has no shipped config, return spaCy's
-    defaults."""
+    """Return the settings of a component from the config for this component in the package. If there is no
+    such config, return spaCy's default settings."""
     if name in _shipped_components():
         return _block(name)
     return copy.deepcopy(nlp.get_factory_meta(name).default_config or {})
 
 
 def _recipe(name: str) -> dict[str, Any]:
-    """Return the `tok2vec` block with ELMo from a component's shipped config. If it has no shipped config,
-    use that of NER."""
+    """Return the `tok2vec` block with ELMo from the config for this component in the package. If there is no
+    such config, return the block from the config for `ner`."""
     return _block(name if name in _shipped_components() else "ner")["model"]["tok2vec"]
 
 

@@ -1,5 +1,5 @@
-"""Writer of a small Python package that contains a weights file. If the package is installed, the setting
-`weights = NAME` loads the file."""
+"""Function that writes a small Python package with a weights file. When the package is installed, the option
+`weights = NAME` of the `elmo` component loads the file."""
 
 from __future__ import annotations
 
@@ -59,17 +59,18 @@ def write_package(
     head: bool = False,
     force: bool = False,
 ) -> Path:
-    """Write a Python package that contains the weights (in float16, without the head), the card and an entry
-    point.
+    """Write a Python package that contains a weights file (in float16, without the softmax layer), a README
+    and an entry point by which spacy-elmo finds the file.
 
     Args:
         weights: the biLM; its card must contain a language and a licence.
         name: the name that users write as `weights = NAME`. It must end with the version of the model, as in
             `la_elmo_mini_v1`. The name of the package is the part before the version.
         out: folder in which the package's folder is created.
-        version: version of the package; None: the version in the name. For example, v1 becomes 1.0.0.
-        head: also write the weights with their head to `head_file(name, out)`, in float16. Users need this
-            file to continue the pretraining.
+        version: version of the package; None: the version at the end of `name`. For example, v1 becomes
+            1.0.0.
+        head: also write the weights with the head (softmax layer) to `head_file(name, out)`, in float16.
+            Users need this file to continue the pretraining.
         force: replace an existing package folder and an existing file with the head.
 
     Returns:
@@ -117,7 +118,7 @@ def write_package(
 
 
 def head_file(name: str, out: Path) -> Path:
-    """Return the path of the file for the weights with their head. The file is next to the package folder."""
+    """Return the path of the file with the weights and the head, which is next to the package folder."""
     return out / f"{name}_with_head.safetensors"
 
 
@@ -146,7 +147,8 @@ def _check(weights: Weights, name: str) -> None:
 
 
 def _licence_expression(licence: str) -> str:
-    """Return a licence as an SPDX expression such as CC-BY-SA-4.0. pyproject.toml requires this format."""
+    """Convert the name of a licence to an SPDX expression such as CC-BY-SA-4.0, because pyproject.toml
+    requires this format."""
     if known := creative_commons(licence):
         return known
     return "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")

@@ -1,4 +1,4 @@
-"""The model card of packaged weights: a README with metadata in the format that Hugging Face reads."""
+"""Function that writes the README of a package of weights. The README is a model card for Hugging Face."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _SCORE_FIELDS = {
     "with": float,
     "seeds": int,
 }
-"""Mapping from the fields of a score in the card's `evaluation` to their types."""
+"""Type of each field of a test score. The entry `evaluation` in the card of a weights file is a list of such
+scores."""
 
 _README = Template("""\
 ---
@@ -65,15 +66,16 @@ $sources$evaluation""")
 
 
 def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
-    """Return the README of a package of weights, with sections on use, limits, training and evaluation.
+    """Return the README of a package of weights, with metadata for Hugging Face and sections on use, limits,
+    training and evaluation.
 
     Args:
         name: the name that users write as `weights = NAME`, such as la_elmo_mini_v1.
-        card: card of the weights. Its entry `limits` is a list of sentences. Its entry `evaluation` is a list
-            of scores. Each score has the fields `task` (a task of Hugging Face), `data`, `metric`, `without`
-            (the test score without ELMo, in percent), `with` (the test score of the same pipeline with ELMo)
-            and `seeds` (the number of seeds).
-        spelling: the spelling rule of the biLM.
+        card: the card of the weights. The entry `limits` is a list of sentences. The entry `evaluation` is a
+            list of test scores. Each score is a dict with the keys `task` (a task name of Hugging Face),
+            `data`, `metric`, `without` (the score without ELMo, in percent), `with` (the score of the same
+            pipeline with ELMo) and `seeds` (the number of random seeds).
+        spelling: the rule by which the biLM changes the spelling of words before it reads them.
 
     Raises:
         ValueError: `limits` or `evaluation` is not in this format.
@@ -93,7 +95,8 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
 
 
 def creative_commons(licence: str) -> str | None:
-    """Return the SPDX name of a Creative Commons licence, such as CC-BY-SA-4.0; None for any other licence."""
+    """Return the SPDX name of a Creative Commons licence, such as CC-BY-SA-4.0. For any other licence, return
+    None."""
     name = re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")
     return name if _CREATIVE_COMMONS.fullmatch(name) else None
 
@@ -104,7 +107,7 @@ def _metadata(
     scores: list[dict[str, Any]],
     perplexity: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return the metadata of the model card. The test results are in the field `model-index`."""
+    """Return the metadata of the model card as a dict, with the test scores in the entry `model-index`."""
     licence = str(card["licence"])
     known = creative_commons(licence)
     results = [
@@ -133,7 +136,7 @@ def _result(task: str, data: str, metric: str, value: float) -> dict[str, Any]:
 
 
 def _scores(card: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Check and return the test scores in the card of the weights."""
+    """Check and return the test scores in the entry `evaluation` of the card (see `model_card`)."""
     scores = card.get("evaluation") or []
     if not isinstance(scores, list):
         raise ValueError(f"evaluation of the card is {scores!r}: it must be a list of scores")
@@ -160,7 +163,8 @@ def _limits(card: Mapping[str, Any]) -> list[str]:
 
 
 def _perplexity(card: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the held-out perplexity that `pretrain` has written into the card; None if the card has none."""
+    """Return the entry `perplexity` (results on held-out text), which `pretrain` writes into the card; None
+    if the card has no complete entry."""
     perplexity = card.get("perplexity")
     needed = ("mean", "targets", "unk_share", "vocab_size")
     if isinstance(perplexity, Mapping) and all(
@@ -171,7 +175,7 @@ def _perplexity(card: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _evaluation(scores: list[dict[str, Any]], perplexity: Mapping[str, Any] | None) -> str:
-    """Return the section on evaluation, or an empty string if there are no scores and no perplexity."""
+    """Return the README's section on evaluation; an empty string if there are no scores and no perplexity."""
     parts = []
     if scores:
         rows = [
@@ -199,7 +203,7 @@ def _evaluation(scores: list[dict[str, Any]], perplexity: Mapping[str, Any] | No
 
 
 def _training_rows(card: Mapping[str, Any]) -> list[str]:
-    """Return the rows of the README's table on training. The rows come from the card of the weights."""
+    """Return the lines of the README's table on training, one line for each known entry of the card."""
     rows = []
     for field in _TRAINING_FIELDS:
         if value := card.get(field):
@@ -212,7 +216,8 @@ def _training_rows(card: Mapping[str, Any]) -> list[str]:
 
 
 def _spelling_row(spelling: Spelling) -> list[str]:
-    """Return a table row about the biLM's spelling rule, or no row if the rule changes no word."""
+    """Return a list with one table line about the biLM's spelling rule; an empty list if the rule changes no
+    word."""
     rules: list[str] = [spelling.form] if spelling.form else []
     for character, text in spelling.replace:
         shown = "".join(map(_visible, text))
@@ -225,8 +230,8 @@ def _spelling_row(spelling: Spelling) -> list[str]:
 
 
 def _visible(character: str) -> str:
-    """Return a character that is visible by itself. For any other character, such as an accent, return its
-    name."""
+    """Return the character if it is visible without other characters. Otherwise, return its Unicode name, for
+    example for a combining accent."""
     is_visible = character.isprintable() and not unicodedata.combining(character)
     return (
         character if is_visible else unicodedata.name(character, f"U+{ord(character):04X}").lower()
@@ -242,11 +247,11 @@ def _cell(text: str) -> str:
 
 
 def _sources(card: Mapping[str, Any]) -> list[str]:
-    """Return a list item for each source of the training text of the biLM."""
+    """Return one line of text for each source of the biLM's training text."""
     return [", ".join(source.values()) for source in corpus_sources(card.get("sources"))]
 
 
 def _list(heading: str, items: list[str]) -> str:
-    """Return a heading and a list below it, or an empty string if there are no items."""
+    """Return a heading and a Markdown list of the items; an empty string if there are no items."""
     lines = [f"* {' '.join(item.split())}\n" for item in items]
     return heading + "".join(lines) if lines else ""

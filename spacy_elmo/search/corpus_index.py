@@ -1,4 +1,5 @@
-"""Functions that add a corpus to a search index, and load the pipeline of an index for queries."""
+"""Creation of a search index from the sentences of a corpus, and processing of queries with the index's
+pipeline."""
 
 from __future__ import annotations
 
@@ -18,20 +19,21 @@ from .index import SearchIndex
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Process a corpus with a pipeline, and add the sentences of the corpus to a search index.
+    """Add the sentences of a corpus to a search index. The option `get_spans` of the component `elmo`
+    determines the sentences.
 
-    The option `get_spans` of the component `elmo` determines the sentences. Later components do not run.
+    The components after `elmo` do not run.
 
     Args:
         text: a file, a folder or a glob pattern.
-        tokenized: True if the texts are already tokenized, with spaces between the tokens.
+        tokenized: the texts are already tokenized, with spaces between the tokens.
 
     Yields:
-        The number of tokens that were added since the previous value.
+        The number of tokens processed since the previous yield.
 
     Raises:
-        ValueError: the text has no words.
-        OSError, ValueError: see `read_docs` and `find_elmo`.
+        ValueError: the text has no words, or the pipeline does not have exactly one elmo component.
+        OSError, ValueError: the text cannot be read (see `read_docs`).
     """
     _, elmo = find_elmo(nlp)
     get_spans = elmo.model.attrs["options"].get_spans
@@ -48,10 +50,10 @@ def add_corpus(
 def corpus_source(
     nlp: Language, source: str, *, lang: str | None, tokenized: bool
 ) -> dict[str, Any]:
-    """Return metadata (JSON types) for a search index, so that `index_pipeline` can load the pipeline again.
+    """Return metadata of an index, in JSON types. `index_pipeline` needs this metadata to load the pipeline
+    again.
 
     Args:
-        nlp: the pipeline that computes the vectors of the index.
         source, lang, tokenized: the arguments with which `load_pipeline` loaded the pipeline.
     """
     path = Path(source)
@@ -64,11 +66,11 @@ def corpus_source(
 
 
 def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Language:
-    """Load the pipeline that computed the vectors of a search index.
+    """Load the pipeline with which an index was made.
 
     Args:
-        about: metadata of the index (`SearchIndex.about`), as returned by `corpus_source`.
-        source: new path of the pipeline, if the pipeline was moved. None: use the path in the metadata.
+        about: metadata of the index, as returned by `corpus_source`.
+        source: new location of the pipeline, if the pipeline was moved.
 
     Raises:
         OSError, ValueError: see `load_pipeline`.
@@ -89,12 +91,11 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
 
 
 def query_pipeline(index: SearchIndex, source: str | None = None) -> Callable[[str], Doc]:
-    """Load the pipeline that computed the vectors of a search index. Return a function that converts the text
-    of a query to a Doc with this pipeline.
+    """Load the pipeline with which an index was made. Return a function that converts the text of a query to
+    a Doc with ELMo vectors.
 
     Args:
-        index: the search index.
-        source: new path of the pipeline, if the pipeline was moved.
+        source: new location of the pipeline, if the pipeline was moved.
 
     Raises:
         OSError, ValueError: see `index_pipeline`.

@@ -13,7 +13,7 @@ _ROUNDING = 1e-5
 
 
 class ExactNeighbors:
-    """Exact nearest-neighbor search by cosine. All vectors have length 1, and are in memory as one matrix.
+    """Exact nearest-neighbor search. The vectors have norm 1 and are stored as one matrix.
 
     Args:
         width: number of dimensions of the vectors.
@@ -31,15 +31,15 @@ class ExactNeighbors:
         return sum(map(len, self._blocks))
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
+        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
         self._blocks.append(vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k stored vectors that are nearest to a vector of length 1, (width,).
+        """Find the k stored vectors that are nearest to a query vector of norm 1, (width,).
 
         Returns:
-            The indices, (k,), and the cosines, (k,), nearest vector first. If fewer than k vectors are
-            stored, the result contains all. Vectors with equal cosines are in the order of their indices.
+            The indices and the cosines of the k vectors, nearest first. If there are fewer vectors, all are
+            returned. Vectors with equal cosines are in the order of their indices.
         """
         matrix = self._matrix()
         approximate = matrix @ vector

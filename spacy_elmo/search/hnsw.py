@@ -9,11 +9,11 @@ from usearch.index import Index, MetricKind, ScalarKind
 
 
 class HnswNeighbors:
-    """Approximate nearest-neighbor search by cosine, in a graph that links near vectors (HNSW).
+    """Approximate nearest-neighbor search in vectors of norm 1, by a graph that links near vectors (HNSW).
 
-    All vectors have length 1. A search visits only a small part of the graph, so it can miss some near
-    vectors. The library usearch is used instead of faiss, because on macOS a process crashes if it loads both
-    the OpenMP library of faiss and the OpenMP library of torch.
+    A query visits a small part of the graph. The library usearch builds the graph, with its own threads. The
+    library faiss is not used, because on macOS, a process crashes if it loads the OpenMP libraries of both
+    faiss and torch.
 
     Args:
         width: number of dimensions of the vectors.
@@ -31,15 +31,16 @@ class HnswNeighbors:
         return len(self._index)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
+        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
         start = len(self)
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Search for the k stored vectors that are nearest to a vector of length 1, (width,).
+        """Find the k stored vectors that are nearest to a query vector of norm 1, (width,), by approximate
+        search.
 
         Returns:
-            The indices and the cosines of at most k vectors, nearest first. Some near vectors can be missing.
+            The indices and the cosines of the vectors, nearest first. Some near vectors can be missing.
         """
         matches = self._index.search(vector, k)
         return matches.keys.astype(np.int64), 1 - matches.distances
@@ -59,8 +60,8 @@ class HnswNeighbors:
     def from_disk(cls, path: Path) -> HnswNeighbors:
         """Load a graph from a file that `to_disk` has written.
 
-        Check the digest of the file before you call this method. usearch does not check the offsets in the
-        file, so a damaged file can crash the process.
+        Check the digest of the file before you call this method. usearch does not check the offsets in the file, so a
+        damaged file can crash the process.
 
         Raises:
             OSError: the file cannot be read.

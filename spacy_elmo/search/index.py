@@ -26,7 +26,7 @@ _VECTORS, _SPANS = SENTENCES.files
 
 
 class Hit(NamedTuple):
-    """A Span that a search has found, and the similarity of the Span and the query."""
+    """A Span that a search has found, and the cosine that measures how similar the Span and the query are."""
 
     doc_id: str
     start: int
@@ -35,11 +35,11 @@ class Hit(NamedTuple):
     """Index of the last token of the Span in the Doc, plus 1."""
     text: str
     cosine: float
-    """Cosine of the Span's vector and the query's vector."""
+    """Cosine between the vector of the Span and the vector of the query."""
 
 
 class Neighbors(Protocol):
-    """Interface of the classes for nearest-neighbor search. The stored vectors have length 1."""
+    """Interface of a collection of vectors of norm 1 with nearest-neighbor search."""
 
     @property
     def width(self) -> int:
@@ -48,11 +48,11 @@ class Neighbors(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of length 1, (n, width) float32. The new vectors get the next n free indices."""
+        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k vectors nearest to `vector`, (width,). Return their indices and cosines, nearest
-        first."""
+        """Return the indices and the cosines of the k stored vectors that are nearest to a query vector,
+        (width,). The nearest vector is first."""
 
     def to_disk(self, path: Path) -> None:
         """Write the vectors to a file, which the class method `from_disk` can load."""
@@ -62,14 +62,15 @@ class SearchIndex:
     """Index of Docs and Spans. A search finds the entries that are most similar to a Doc, Span or Token.
 
     The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The
-    similarity is the cosine of two vectors. The index stores vectors, texts and token positions, but no Docs.
+    similarity is the cosine of two vectors. The index stores vectors and texts, but no Docs.
 
     Args:
-        layer: index of the biLM layer to compare. None: the average of all layers, as in `_.elmo`.
+        layer: index of the biLM layer that the vectors come from; None: the average of all layers, as in
+            `_.elmo`.
         method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search
             time hardly grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
             `pip install spacy-elmo[search]`.
-        about: any metadata to store with the index, in JSON types.
+        about: metadata to store with the index, in JSON types.
 
     Raises:
         ValueError: `method` is unknown, or the library for "hnsw" is not installed.
@@ -93,14 +94,14 @@ class SearchIndex:
         return len(self._entries)
 
     def add(self, doc_id: str, tokens: Iterable[Tokens]) -> None:
-        """Add Spans of a Doc, or the whole Doc. A Span with only whitespace tokens is left out.
+        """Add Spans of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Spans that contain only
+        whitespace are left out.
 
         Args:
-            doc_id: any name for the Doc. A search returns this name in each hit from the Doc.
-            tokens: the Spans, such as `doc.sents`, or `[doc]` for the whole Doc.
+            doc_id: name of the Doc. Each hit in this Doc contains the name.
 
         Raises:
-            ValueError: the Doc has no vectors, or the vectors of the Doc and of the index differ in width.
+            ValueError: the Doc has no vectors, or its vectors and the vectors of the index differ in width.
         """
         entries, vectors = [], []
         for span in map(as_span, tokens):
@@ -118,8 +119,8 @@ class SearchIndex:
         self._entries += entries
 
     def search(self, query: Tokens, k: int = 10) -> list[Hit]:
-        """Return the k entries that are most similar to a query, most similar first. If the index has fewer
-        than k entries, return all entries.
+        """Return the k Spans in the index that are most similar to a query, most similar first. If the index
+        has fewer Spans, return all.
 
         Raises:
             ValueError: `k` is less than 1; the query has no words; the query has no vectors; or the vectors
@@ -158,11 +159,12 @@ class SearchIndex:
 
     @classmethod
     def from_disk(cls, folder: str | Path) -> SearchIndex:
-        """Load an index from a folder that `to_disk` has written, and check the checksums of the files.
+        """Load an index from a folder that `to_disk` has written. Digests detect damaged files.
 
         Raises:
             OSError: the folder does not exist, or a file is missing.
-            ValueError: the folder is not an index, or is damaged; or the library for "hnsw" is not installed.
+            ValueError: the folder is not an index; the index is damaged; or the library for "hnsw" is not
+                installed.
         """
         folder = Path(folder)
         settings, files = open_index(folder, SENTENCES)

@@ -1,7 +1,4 @@
-"""Reader and writer of the folder of a search index.
-
-The settings file contains a digest (checksum) of each file, so damaged files are detected.
-"""
+"""Reader and writer of the folder of an index. Digests in the settings file detect damaged files."""
 
 from __future__ import annotations
 
@@ -26,13 +23,13 @@ class IndexFormat(NamedTuple):
     """File format of one type of index, such as `SearchIndex`."""
 
     name: str
-    """Name and version of the format, which the settings file of an index contains."""
+    """Name and version of the format, which the settings file contains."""
     command: str
     """Command that creates an index in this format, for error messages."""
     files: tuple[str, ...]
     """Names of all files in the folder of an index, except the settings file."""
     types: Mapping[str, Any]
-    """Expected type of each setting in the settings file, by name."""
+    """Mapping from the name of each setting to its type."""
 
 
 SENTENCES = IndexFormat(
@@ -45,7 +42,7 @@ SENTENCES = IndexFormat(
 
 
 class IndexEntry(NamedTuple):
-    """Entry of a search index: a Span (start and end token, and text) and the name of the Span's Doc."""
+    """Entry of a search index: the name of a Doc, and the token range and the text of a Span."""
 
     doc_id: str
     start: int
@@ -55,16 +52,16 @@ class IndexEntry(NamedTuple):
 
 @contextmanager
 def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield a temporary folder for the files of an index. When the `with` block ends without an error, move
-    the files to `folder`, and write the settings file.
+    """Yield a temporary folder for the files of an index. When the `with` block ends, move the files to
+    `folder`.
 
-    If `folder` already contains an index, the new index replaces the old index atomically. For this purpose,
-    each file has two possible names (see `_other_name`). The new files get the names that are not in use.
-    Then a new settings file, which contains the new names, replaces the old settings file.
+    An earlier index in `folder`, in any format, is replaced in one step when all new files are complete. To
+    make this possible, each file has two possible names (see `_other_name`). The new files get the names that
+    are not in use. Then the new settings file, which contains the new names, replaces the old settings file.
 
     Args:
         kind: format of the index.
-        settings: content of the settings file, without digests.
+        settings: settings to store, in JSON types.
 
     Raises:
         OSError: a file cannot be written.
@@ -98,8 +95,8 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
 
 @contextmanager
 def _named_errors(folder: Path) -> Iterator[None]:
-    """If the `with` block raises an OSError without a file name (as NumPy and usearch do), add the name of
-    the folder to the error."""
+    """In the `with` block, add the name of the folder to errors without a file name, such as errors of
+    NumPy."""
     try:
         yield
     except OSError as error:
@@ -115,18 +112,14 @@ def _other_name(name: str) -> str:
 
 
 def _names(kind: IndexFormat, digests: Any) -> tuple[str, ...]:
-    """Return the current names of the files of an index: the names in `kind`, or their second names.
-
-    Args:
-        digests: the entry `digests` of the settings file, a dict with the current names as keys.
-    """
+    """Return the current file names of an index: `kind.files`, or the names that `_other_name` returns.
+    `digests` is a dict in the settings with the current names as keys."""
     other = tuple(map(_other_name, kind.files))
     return other if isinstance(digests, dict) and other[0] in digests else kind.files
 
 
 def _present_files(folder: Path, kind: IndexFormat) -> set[str]:
-    """Return the file names in the settings file of an index. If the settings file is damaged, return the
-    file names of the format `kind`."""
+    """Return the file names in the settings of an index. If the settings are damaged, return `kind.files`."""
     try:
         digests = read_json_object(folder / _SETTINGS)["digests"]
         # Damaged settings could name files in other folders. These must not be removed.
@@ -141,14 +134,17 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 
 
 def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Check the digests of an index, and return the settings of the index and the paths of the files.
+    """Check the digests of an index, and return the settings and the paths of the files.
+
+    Args:
+        kind: expected format of the index.
 
     Returns:
-        The settings, and a dict from each file name in `kind` to the path of the file.
+        The settings, and a dict that maps each file name in `kind.files` to the path of the file.
 
     Raises:
         OSError: the folder does not exist, or a file is missing.
-        ValueError: the folder is not an index in the format `kind`, or the index is damaged.
+        ValueError: the folder is not an index in the expected format, or the index is damaged.
     """
     settings = _load_settings(folder / _SETTINGS, kind)
     names = _names(kind, settings.get("digests"))
@@ -165,11 +161,7 @@ def is_index(folder: Path) -> bool:
 
 
 def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
-    """Write the entries of a search index to a JSONL file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write the entries of a search index to a file."""
     srsly.write_jsonl(path, entries)
 
 

@@ -23,13 +23,11 @@ def as_span(tokens: Tokens) -> Span:
 
 
 def vector_of(span: Span, layer: int | None) -> np.ndarray | None:
-    """Return the mean ELMo vector of a Span's tokens without whitespace tokens, (width,) float32.
-
-    The result is None if the Span has only whitespace tokens.
+    """Return the mean ELMo vector of the tokens of a Span, (width,) float32. Whitespace tokens are left out.
+    If there are no other tokens, return None.
 
     Args:
-        span: a Span of a Doc that an elmo component has processed.
-        layer: index of the biLM layer. None: the average of all layers, as in `span._.elmo`.
+        layer: index of the layer; None: the average of all layers, as in `span._.elmo`.
 
     Raises:
         ValueError: the Doc has no vectors, or the Doc has no layer with this index.

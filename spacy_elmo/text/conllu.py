@@ -8,17 +8,19 @@ from pathlib import Path
 from .files import lines
 
 FORM, UPOS, XPOS = 1, 3, 4
-"""Column indices in a CoNLL-U file: word form, universal part of speech, language-specific part of speech."""
+"""Indices of the columns of a CoNLL-U file with the word and its part-of-speech tags."""
 
 
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
-    """Yield each sentence of a CoNLL-U file as a list of syntactic words. A word is a list of ten columns.
+    """Yield the sentences of a CoNLL-U file. A sentence is a list of syntactic words. A word is the list of
+    the ten columns of its line.
 
-    Multiword tokens ("3-4") and empty nodes ("5.1") are left out. The file can be compressed; see `lines`.
+    Multiword tokens (ID "3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz
+    or .zst.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not CoNLL-U. The message names the file and the line.
+        ValueError: a line is not CoNLL-U; the message names the file and the line.
     """
     rows: list[list[str]] = []
     for number, line in lines(file, "strict"):

@@ -84,15 +84,16 @@ def _records(file: Path, errors: str) -> Iterator[Document]:
 def json_lines(
     file: Path, parse: Callable[[object], _Parsed], errors: str, *, remedy: str = ""
 ) -> Iterator[_Parsed]:
-    """Yield `parse(value)` for each line of a JSONL file, where `value` is the JSON value of the line. Blank
-    lines are skipped.
+    """Yield `parse(record)` for each record of a file with one JSON record per line. Skip blank lines.
 
     Args:
-        errors, remedy: see `lines` in files.py.
+        errors: handling of bytes that are not UTF-8: "strict" or "replace".
+        remedy: text after "Correct the file" in the error message (see `lines`).
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is not JSON, or `parse` raises a ValueError. The message names the line.
+        ValueError: a line is not JSON, or `parse` raises a ValueError for the record; the message names the
+            line.
     """
     for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():
@@ -128,7 +129,7 @@ def _docs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
-    """Yield the words of each Doc in a DocBin file (`.spacy`). The whole file is in memory.
+    """Yield the words of each Doc of a DocBin file, without annotations. Memory holds the whole file.
 
     Raises:
         OSError: the file cannot be opened.

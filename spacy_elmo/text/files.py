@@ -76,12 +76,13 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
     """Yield the number (from 1) and the text of each line of a file. The text includes the line ending.
 
     Args:
-        file: a text file, which can be compressed as .gz, .xz or .zst.
-        errors: handling of bytes that are not UTF-8: "strict" raises an error, "replace" replaces the bytes.
-        remedy: text to append to the error message "... Correct the file", such as ", or set an option".
+        errors: handling of bytes that are not UTF-8. "strict" raises an error, and "replace" replaces these
+            bytes.
+        remedy: text after "Correct the file" in the error message, such as ", or set OPTION to replace".
 
     Raises:
-        ValueError: a line is not UTF-8, or a compressed file is damaged. The message names the line.
+        ValueError: a line is not UTF-8, or a compressed file is damaged; the message names the file and the
+            line.
     """
     number = 0
     observer = reading_observer()

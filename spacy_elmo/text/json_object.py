@@ -12,8 +12,8 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not JSON, is nested too deeply, or contains a value that is not an object. The
-            message names the file.
+        ValueError: the file is not JSON, is nested too deeply, or contains no object. The message names the
+            file.
     """
     try:
         value = json.loads(path.read_text(encoding="utf8"))

@@ -1,4 +1,4 @@
-"""Callback of the corpus readers, which tells a progress bar how many bytes of text have been read."""
+"""Notification of progress bars about the number of bytes of text that have been read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", d
 
 @contextmanager
 def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
-    """Inside the `with` block, let the corpus readers of this package report their progress to `observer`.
+    """Inside the `with` block, the corpus readers of this package call `observer` when they have read text.
 
-    `observer` is stored in a context variable, because the readers are called many levels below the code that
-    shows a progress bar. Readers in other threads do not call `observer`.
+    `observer` is stored in a context variable, because many function calls lie between the progress bar and
+    the readers. Readers in another context (thread) do not call `observer`.
 
     Args:
-        observer: function that takes the number of decompressed bytes since its previous call.
+        observer: function that takes the number of decompressed bytes since the previous call.
     """
     token = _observer.set(observer)
     try:

@@ -31,25 +31,24 @@ _ENDS = frozenset(
 )
 
 _PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
-"""Bit flags of a word, which `word_kinds` returns. `_PLAIN`: not only punctuation. `_END`: an end mark, such
-as a period. `_NEWLINE`: whitespace with a newline. `SPACE`: whitespace."""
+"""Properties of a word, as bits: not only punctuation (`_PLAIN`), end mark (`_END`), whitespace with a
+newline (`_NEWLINE`), any whitespace (`SPACE`). Whitespace tokens belong to no sentence."""
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return the bit flags (`_PLAIN`, `_END`, ...) of each word, (words,) uint8."""
+    """Return the properties of each word that the sentence rule needs, as bits of a number, (words,)
+    uint8."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
 def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Find the first word of each sentence. The first word of a text always starts a sentence. Whitespace
-    tokens count as words.
+    """Return an array that is True for each word that starts a sentence, (words,) bool.
+
+    The first word of a text starts a sentence. Whitespace tokens are also words here.
 
     Args:
         kinds: result of `word_kinds` for the words of one or several texts, (words,).
-        lengths: number of words of each text. None: there is only one text.
-
-    Returns:
-        True for each word that starts a sentence, (words,) bool.
+        lengths: number of words of each text; None: there is one text.
     """
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
@@ -63,11 +62,8 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
 
 
 def _last_before(marked: np.ndarray) -> np.ndarray:
-    """For each word, return the index of the previous marked word, or -1 if no previous word is marked.
-
-    Args:
-        marked: True for each marked word, (words,) bool.
-    """
+    """For each index, return the largest smaller index at which `marked` (bool) is True, or -1 if there is
+    none."""
     last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
     return np.concatenate([[-1], last])[:-1]
 

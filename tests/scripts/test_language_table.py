@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scripts.language_table import choice, score_rows, tables
+from scripts.language_table import choice, score_rows, tables, training_words
 from scripts.marked_page import ROOT, renewed
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.weights_package import write_package
@@ -48,6 +48,12 @@ def test_figures_that_are_not_there_have_no_column(models, tmp_path):
     assert "| Ancient Greek |" in greek
     assert latin.startswith("| [la_elmo_mini_v1](../models/la_elmo_mini) | Latin | 0.")
     assert latin.endswith(" MB | 22 million | CC0 1.0 |")
+
+
+def test_training_words_include_those_of_the_initial_weights():
+    card = {"tokens_seen": 8, "init": {"tokens_seen": 1, "init": {"tokens_seen": 15}}}
+    assert training_words(card) == 24
+    assert training_words({}) == 0
 
 
 def test_scores_and_perplexity_are_those_of_the_evidence(models, tmp_path):

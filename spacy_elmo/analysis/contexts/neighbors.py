@@ -25,8 +25,8 @@ def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list
     """Return the n nearest occurrences in a corpus for each query and each view (a layer or the average).
 
     The nearest occurrence comes first, and equally near occurrences are in the order of the text. If several
-    occurrences have the same two words on each side, only the nearest of these occurrences is returned, because many
-    texts repeat phrases.
+    occurrences have the same two words on each side, only the nearest of these occurrences is returned,
+    because many texts repeat phrases.
 
     Args:
         queries: occurrences to compare with the corpus, from `find_in_sentences`.

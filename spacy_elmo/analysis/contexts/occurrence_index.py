@@ -33,7 +33,7 @@ MAX_OCCURRENCES = 300
 
 
 class IndexedWord(NamedTuple):
-    """Entry of a case-folded word in the word index."""
+    """A word of the corpus in the word index, case-folded."""
 
     word: str
     occurrences: int
@@ -108,7 +108,7 @@ class OccurrenceIndex:
         return 0 if number is None else self._words[number].occurrences
 
     def find(self, word: str) -> Occurrences | None:
-        """Return the occurrences of a word, and their vectors in layers 1 to L. Case is ignored.
+        """Return the occurrences of a word, and their vectors in all layers above layer 0. Case is ignored.
 
         Occurrences without a vector are left out. Return None if the word does not occur in the corpus.
         """
@@ -137,8 +137,8 @@ class OccurrenceIndex:
         return Occurrences([item], corpus.views, vectors, self.centre[1:])
 
     def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
-        """Return the n words of the corpus that are nearest to a token in layer 0, without the word of the
-        token."""
+        """Return the n words of the corpus that are nearest to a token in layer 0, without the token's own
+        word."""
         vector = normalize(numpy_layers(token.doc)[0, token.i] - self.centre[0, 0])
         numbers, cosines = self._spellings.search(vector, n + 1)
         similar = [
@@ -168,7 +168,7 @@ class OccurrenceIndex:
 
 
 def numpy_layers(doc: Doc) -> np.ndarray:
-    """Return the layers of a Doc as a numpy array, (layers, n_tokens, width) float32.
+    """Return the layers of a Doc as a numpy array, (layers, tokens, width) float32.
 
     Raises:
         ValueError: the Doc has no layers.

@@ -1,4 +1,4 @@
-"""Projection of the contextual vectors of a word to two dimensions, to draw a map of its occurrences."""
+"""Projection of the contextual vectors of a word to two dimensions, to draw a 2-D map."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Plane:
-    """Vectors of a word's occurrences in one view (a layer or the average), projected to two dimensions."""
+    """Vectors of n occurrences and m queries in one view (a layer or the average), projected to two
+    dimensions."""
 
     view: str
     points: np.ndarray
@@ -27,14 +28,16 @@ class Plane:
 
 
 def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
-    """Project the vectors of occurrences to their first two principal components, for each view.
+    """Project the vectors of occurrences to their first two principal components, in each view.
 
-    Vectors are centred and scaled to length 1, as in `nearest`. The sign of each component is chosen so that
-    its largest loading is positive. If all occurrences have the same spelling, they have the same vector in
-    layer 0, so layer 0 shows only one point.
+    A view is a layer, or the average of the layers. Vectors are centred and scaled to length 1, as in
+    `nearest`. The sign of each component is chosen so that the loading with the largest magnitude is
+    positive. If all occurrences have the same spelling, they have the same vector in layer 0, so layer 0
+    shows only one point.
 
     Args:
-        queries: occurrences to draw on the same map, from `find_in_sentences`.
+        corpus: occurrences that determine the projection.
+        queries: other occurrences to draw on the same map, from `find_in_sentences`.
     """
     return [
         _plane(view, vectors, query_vectors)
@@ -45,10 +48,10 @@ def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
 
 
 def drawable(planes: Sequence[Plane]) -> list[Plane]:
-    """Return the planes, but leave out planes in which all points are on one line.
+    """Return the 2-D projections, without those in which all points are on one line.
 
-    In layer 0, for example, a word with one or two spellings has only one or two points. If no plane would be
-    left, return the last plane.
+    In layer 0, for example, a word with one or two spellings has only one or two points. If no projection
+    would be left, return the last one.
     """
     return [plane for plane in planes if plane.shares[1] > 0] or list(planes[-1:])
 

@@ -43,7 +43,7 @@ class Occurrence:
     sense: str | None = None
 
     def excerpt(self, words: int = 5) -> str:
-        """Return the word in capitals with some words before and after it."""
+        """Return the word in capitals, with up to `words` words before and after it."""
         left = re.findall(r"\S+\s*", self.left)
         right = re.findall(r"\s*\S+", self.right)
         near = [*left[max(len(left) - words, 0) :], self.word.upper(), *right[:words]]
@@ -52,23 +52,23 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Occurrences of a word, and their contextual vectors."""
+    """Occurrences of a word in a text, and their contextual vectors."""
 
     items: list[Occurrence]
     """Occurrences in the order of the text."""
     views: list[str]
     """Names of the views. A view is a layer, or the average of the layers."""
     vectors: np.ndarray
-    """Vector of each occurrence in each view, (views, n, width) float32. If an occurrence consists of several
-    tokens, its vector is the mean of the vectors of these tokens."""
+    """Vector of each occurrence in each view, (views, occurrences, width) float32. If an occurrence consists
+    of several tokens, its vector is the mean of the vectors of these tokens."""
     centre: np.ndarray
     """Mean vector of all words in the passages that contain the word, (views, 1, width) float32."""
 
     @functools.cached_property
     def unit_vectors(self) -> np.ndarray:
-        """Vectors minus the centre, scaled to length 1, (views, n, width).
+        """Vectors minus the centre, scaled to length 1, (views, occurrences, width).
 
-        All vectors have a large part in common, the centre. If it were not subtracted, all cosines would be
+        The centre is subtracted because it is a large part of all vectors, so otherwise all cosines would be
         high.
         """
         return normalize(self.vectors - self.centre)
@@ -126,7 +126,7 @@ def find_in_sentences(
 
 
 class _Match(NamedTuple):
-    """A Doc that contains the word, with the Spans of the word."""
+    """A Doc that contains the searched word, and the Spans of the word in this Doc."""
 
     doc: Doc
     source: str
@@ -224,7 +224,8 @@ def _gather(elmo: Elmo, matches: Iterable[_Match], layers: LayerSelection) -> Oc
 
 
 def _select(layers: np.ndarray, selection: LayerSelection) -> np.ndarray:
-    """Select layers or average them: (layers, n_tokens, width) -> (views, n_tokens, width) float32."""
+    """Select layers, or average them, as `find_occurrences` describes: (layers, tokens, width) ->
+    (views, tokens, width) float32."""
     layers = layers.astype("float32", copy=False)
     if selection == "average":
         return layers.mean(axis=0, keepdims=True)

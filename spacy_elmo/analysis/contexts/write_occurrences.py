@@ -32,17 +32,18 @@ def write_occurrences(
 ) -> Iterator[int]:
     """Write a word index (`OccurrenceIndex`) of a corpus to a folder.
 
-    The corpus is read twice: first to count its words, then to compute their vectors. The vectors are written to disk
-    as soon as they are computed. Memory holds the words and the positions of their occurrences.
+    The corpus is read twice: first to count its words, then to compute their vectors. The vectors are written
+    to disk as soon as they are computed. Memory holds the words and the positions of their occurrences.
 
     Args:
-        text: see `read_docs`.
-        about: metadata to store with the index; see `corpus_source`.
-        tokenized: whether the texts are words separated by spaces.
+        text: file, folder or glob pattern of the corpus.
+        about: metadata to store with the index, from `corpus_source`.
+        tokenized: True if the texts are already tokenized, with spaces between words.
         max_occurrences: the index stores vectors for at most this many occurrences of a word.
 
     Yields:
-        The number of tokens processed since the previous yield. The index is complete when the iteration ends.
+        The number of tokens processed since the previous yield. The index is complete when the iteration
+        ends.
 
     Raises:
         ValueError: the text has no words.
@@ -106,9 +107,7 @@ class _Writer:
                 self._sentences.append((name, text))
 
     def _next_row(self, number: int) -> int | None:
-        """Count an occurrence of a word, and return the row for its vector.
-
-        Return None if the index does not store a vector for this occurrence.
+        """Count an occurrence of a word. Return the row for its vector; None: this vector is not stored.
 
         Args:
             number: index of the word in the list of words.

@@ -11,7 +11,8 @@ _WIDTH, _BAR = 420, 18
 
 
 def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
-    """Return a chart of scalar mixes: a bar for the weight of each layer, and a tick at the weight of a plain average.
+    """Return a Vega-Lite chart of scalar mixes (weighted averages of the layers): a bar for the weight of
+    each layer, and a tick at equal weights.
 
     Args:
         mixes: names and layer weights of the scalar mixes, from top to bottom. The names must differ.

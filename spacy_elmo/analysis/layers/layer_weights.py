@@ -17,7 +17,7 @@ _SIDES = ("input", "output")
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Layer weights of one scalar mix of a component."""
+    """Layer weights of one scalar mix (learned weighted average of the layers) of a component."""
 
     component: str
     """Name of the component that contains the scalar mix."""
@@ -82,7 +82,7 @@ def _mixes(model: Model) -> list[Model]:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Shorten paths to distinct names. Remove the parts that all paths share at their start and at their end.
+    """Shorten paths to distinct names: remove the folders that all paths share at their start or end.
 
     The name of a single path is empty. If one of several names would be empty, the paths are not shortened.
     """
@@ -94,7 +94,7 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
 
 
 def _shared_length(paths: Sequence[Sequence[str]]) -> int:
-    """Return the number of leading parts that all paths share."""
+    """Return how many parts at the start are the same in all paths."""
     return sum(
         1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*paths, strict=False))
     )

@@ -20,12 +20,13 @@ lengths."""
 class LayerReader:
     """Callable that computes the biLM layers of tokenized sentences with a pipeline.
 
-    Only the components up to elmo run. Each sentence becomes a Doc, which elmo splits into Spans by its `get_spans`.
+    Only the components up to elmo run. Each sentence becomes a Doc, which elmo splits into Spans by its
+    `get_spans`.
 
     Args:
         nlp: a pipeline with one elmo component.
-        progress: function that is called after each group of sentences. Its argument is the number of
-            sentences.
+        progress: function that is called after every 512 sentences and at the end. Its argument is the number
+            of sentences since the previous call.
 
     Raises:
         ValueError: see `find_elmo`.
@@ -40,7 +41,7 @@ class LayerReader:
         self.layers, self.width = layers_and_width(self._elmo.model)
 
     def __call__(self, sentences: Iterable[Sequence[str]]) -> Iterator[np.ndarray]:
-        """Yield the layers of each sentence, (layers, n_words, width), in the order of the sentences.
+        """Yield the layers of each sentence of n words, (layers, n, width), in the order of the sentences.
 
         Memory holds the layers of at most 512 sentences.
         """

@@ -20,7 +20,7 @@ Labelled = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class LinearClassifier:
-    """Linear classifier argmax(x W + b) of vectors x, (n, width)."""
+    """Linear classifier. The class of a vector x is the index of the largest number in x W + b."""
 
     weight: Tensor
     """Matrix W, (width, classes)."""
@@ -28,19 +28,21 @@ class LinearClassifier:
     """Bias b, (classes,)."""
 
     def accuracy(self, vectors: np.ndarray, classes: np.ndarray) -> float:
-        """Return the share of vectors that are classified correctly."""
+        """Return the share of n vectors, (n, width), that get their correct class in `classes`, (n,)."""
         predicted = (torch.from_numpy(vectors) @ self.weight + self.bias).argmax(1)
         return float((predicted.numpy() == classes).mean())
 
 
 def fit_linear(train: Labelled, dev: Labelled, n_classes: int, *, seed: int) -> LinearClassifier:
-    """Train a softmax regression with Adam, and return the classifier of the epoch with the best accuracy on `dev`.
+    """Train a softmax regression with Adam. Return the classifier of the epoch with the best accuracy on
+    `dev`.
 
-    At the start of the training, all parameters are zero. Each dimension of the vectors is standardized by
-    its mean and standard deviation in `train`. So the same learning rate suits layers whose vectors have
-    different magnitudes. The standardization is part of the returned classifier, which is still linear.
+    Each dimension of the vectors is standardized by its mean and standard deviation in `train`, so that the
+    same learning rate suits layers with vectors of different magnitudes. The standardization is part of the
+    returned classifier, which is still linear.
 
     Args:
+        train, dev: vectors, (n, width), and their classes, (n,).
         seed: random seed for the order of the training vectors.
     """
     x, classes = torch.from_numpy(train[0]), torch.from_numpy(train[1])

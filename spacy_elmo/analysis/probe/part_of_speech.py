@@ -45,7 +45,7 @@ class TagScores:
     tags: int
     """Number of different tags in the training text."""
     layers: list[float]
-    """Accuracy of each layer, 0 to L."""
+    """Accuracy of each layer, starting with the context-free layer 0."""
     dev: list[float]
     """Accuracy of each layer on the development text, which was used to choose the best epoch."""
     most_frequent: float
@@ -122,14 +122,13 @@ def probe_tags(
 
 
 def _numbers(tags: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """Return the index of each tag in `names`, (n,) int64; -1 for an unknown tag."""
+    """Return the index of each tag in `names`, as an int64 array; -1 for an unknown tag."""
     rows = {name: row for row, name in enumerate(names)}
     return np.array([rows.get(tag, _UNKNOWN) for tag in tags], dtype=np.int64)
 
 
 def _write_layers(reader: LayerReader, text: TaggedText, file: Path) -> np.memmap:
-    """Write the layers of a text to a file. Return the memory-mapped file, (layers, n_words, width)
-    float32."""
+    """Write the layers of a text to a file. Return the memory-mapped file, (layers, words, width) float32."""
     shape = (reader.layers, len(text.tags), reader.width)
     layers = np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
     start = 0
@@ -141,7 +140,7 @@ def _write_layers(reader: LayerReader, text: TaggedText, file: Path) -> np.memma
 
 
 def _baseline_accuracy(train: TaggedText, test: TaggedText) -> float:
-    """Return the accuracy of the most-frequent-tag baseline; see `TagScores.most_frequent`."""
+    """Return the accuracy of the baseline `TagScores.most_frequent`."""
     by_word: dict[str, Counter[str]] = {}
     for word, tag in zip(train.words, train.tags, strict=True):
         by_word.setdefault(word, Counter())[tag] += 1

@@ -26,7 +26,7 @@ class SenseScores:
     """Number of annotated words whose lexicon entry has several senses in training. Only for these words can the
     predictions of the layers differ."""
     layers: list[float]
-    """F1 of each layer, 0 to L."""
+    """F1 of each layer, starting with the context-free layer 0."""
     most_frequent: float
     """F1 of a baseline that predicts the most frequent sense in training."""
     first: float | None
@@ -35,9 +35,10 @@ class SenseScores:
 
 @dataclass(frozen=True)
 class Answers:
-    """Sense predictions of A = L + 3 methods for n words.
+    """Correctness of the senses that A methods predict for n words.
 
-    The methods are the layers 0 to L, the most frequent sense in training, and WordNet's first sense.
+    The methods are the nearest sense in each layer, the most frequent sense in training, and WordNet's first
+    sense.
     """
 
     correct: np.ndarray
@@ -79,16 +80,17 @@ class NearestSense:
     Peters et al. 2018, section 5.3, use the same method (after Melamud et al. 2016). In each layer, the
     vector of a sense is the mean vector of the occurrences of the sense in training. The classifier compares
     a word with the senses of its lexicon entry (lemma and part of speech), and predicts the sense with the
-    highest cosine. If an occurrence consists of several words, its vector is the mean of their vectors.
+    highest cosine. If an occurrence consists of several words, its vector is the mean of the vectors of these
+    words.
 
-    If the entry does not occur in training, the classifier predicts WordNet's first sense. If the entry is
-    not in `first_senses` either, the classifier predicts no sense. Precision ignores words without a
+    If the lexicon entry does not occur in training, the classifier predicts WordNet's first sense. If
+    `first_senses` lacks the entry, too, the classifier predicts no sense. Precision ignores words without a
     predicted sense, and recall counts these words as errors.
 
     Args:
         reader: function that computes the layers of sentences.
         sentences: annotated training sentences.
-        first_senses: WordNet's first senses; see `read_first_senses`.
+        first_senses: WordNet's first sense of each lexicon entry, from `read_first_senses`.
 
     Raises:
         ValueError: no word of the sentences has a sense.
@@ -143,10 +145,11 @@ class NearestSense:
         )
 
     def _predict(self, entry: str, vectors: np.ndarray) -> list[str | None]:
-        """Predict the sense of a word by each method, in the order of `Answers`; None: the method predicts no sense.
+        """Predict the sense of a word by each method, in the order of `Answers`; None: the method predicts no
+        sense.
 
         Args:
-            entry: lexicon entry of the word.
+            entry: lexicon entry of the word (lemma and part of speech).
             vectors: vector of the word in each layer, (layers, width).
         """
         first = (self._first_senses or {}).get(entry)

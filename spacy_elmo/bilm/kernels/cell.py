@@ -1,7 +1,5 @@
-"""Element-wise operations of an LSTM step, for cases in which `fused_lstm` has no kernel.
-
-Examples are int8, and installations without C kernels.
-"""
+"""Element-wise operations of one time step of an LSTM. They are used where `fused_lstm` has no kernel, for
+example in int8 and in installations without C kernels."""
 
 from __future__ import annotations
 
@@ -20,13 +18,14 @@ def forward(
     Differentiable.
 
     Args:
-        inputs, recurrent: (n, 4C), the products x W_x and h W_h, with the gates in the order i, j, f, o.
-        bias: (4C,) the bias, including the forget bias.
+        inputs, recurrent: the input and the previous output, each multiplied by its weight matrix,
+            (sequences, 4C). The columns of the gates are in the order i, j, f, o.
+        bias: (4C,), including the forget bias.
         clip: limit of the cell state's magnitude; None: no limit.
-        c: (n, C) the cell state before the step.
+        c: the cell state before the time step, (sequences, C), where C is its size.
 
     Returns:
-        The output, (n, C), in the data type of `inputs`; and the new cell state, (n, C).
+        The output, (sequences, C), in the data type of `inputs`; and the new cell state, (sequences, C).
     """
     function = float32_function("step", inputs, recurrent, bias, c)
     if function and not torch.is_grad_enabled():

@@ -1,7 +1,4 @@
-"""Kernel for the character CNN: the convolutions, and the maximum of each filter over the positions.
-
-The kernel does not copy windows of characters.
-"""
+"""The convolutions of the character CNN, and the maximum of each filter over the positions in a word."""
 
 from __future__ import annotations
 
@@ -27,20 +24,21 @@ def maxima(
     activation: str,
     compute_dtype: torch.dtype,
 ) -> Tensor:
-    """Return the maximum of each filter over the positions of each word, after bias and activation. Differentiable.
+    """Return the maximum of each filter over the positions in each word, after bias and activation.
+    Differentiable.
 
     Args:
-        ids: (K, columns) int32, for each of K words, the rows of its characters in the tensor `characters`.
-        lengths: (K,) int64, the number of columns that each word uses, at least the width of the widest
-            filter.
-        characters: (rows, D) float32, the vectors of the characters.
+        ids: (words, columns) int32, the ids of the characters of each word. An id is a row of `characters`.
+        lengths: (words,) int64, the number of columns to use for each word. Each length is at least the width
+            of the widest filter.
+        characters: the character vectors, (rows, D) float32, where D is the size of a vector.
         filters: for each filter width, a float32 tensor (width, D, number of filters of this width).
         biases: for each filter width, a float32 tensor (number of filters of this width,).
         activation: "relu", "tanh" or "none".
-        compute_dtype: data type in which the kernel multiplies.
+        compute_dtype: data type of the products.
 
     Returns:
-        (K, n) float32, for the K words and the n filters of all widths.
+        (words, filters of all widths) float32.
     """
     number = _ACTIVATIONS.index(activation)
     return _Maxima.apply(
@@ -133,5 +131,5 @@ def _shape(filters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _padded_columns(weight: Tensor) -> Tensor:
-    """Pad the middle dimension of (a, D, b) with zeros to the next multiple of 16 (see `panels`)."""
+    """Pad the middle dimension of a tensor with zeros to a multiple of 16, which the kernel requires."""
     return torch.nn.functional.pad(weight, (0, 0, 0, padded(weight.shape[1]) - weight.shape[1]))

@@ -1,13 +1,10 @@
-"""Forward and backward pass of one direction of an LSTM layer. One call of C (`fused_lstm.c`) computes many
-steps.
+"""Forward and backward pass of one direction of an LSTM layer. One call of a C function (`fused_lstm.c`)
+computes many time steps.
 
-The module `plain_lstm` is the equivalent that runs everywhere. The kernel computes x W_x and h W_h as one
-product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are in the processor's
-cache. In float32 the kernel computes the same bits on every processor, and the bits of a sequence do not
-depend on other sequences in the batch. In bfloat16 the kernel requires AVX512-BF16.
-
-The function `forward` keeps results for `backward`. In these results, the widths P and C are padded to P' and
-C', the next multiples of 16 (see `panels`).
+The module `plain_lstm` contains the formulas and the equivalent in torch operators. The C function computes
+x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are
+in the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence
+do not depend on other sequences in the batch. In bfloat16 the C function requires AVX512-BF16.
 """
 
 from __future__ import annotations
@@ -25,56 +22,60 @@ from .panels import pack, padded, rows_apart
 from .plain_lstm import Clips, blocks
 
 _FEW_ROWS = 6
-"""Largest mean number of sequences per step for which x W_x of all steps is computed as a separate product.
-Each step then reads only half of the weights, W_h. The bits of the results do not change."""
+"""Up to this mean number of sequences per time step, the products x W_x of all time steps are computed first.
+Then each time step reads only half of the weights, W_h. The bits of the results do not change."""
 
 
 class Forward(NamedTuple):
-    """Results of a forward pass over M packed rows. The backward pass needs these results."""
+    """Results of a forward pass over packed sequences with M time steps in total.
+
+    P and C are the sizes of the output h and the cell state c; P' and C' are P and C, rounded up to a
+    multiple of 16. `xh`, `hiddens` and `gates` have the data type of the products, the others are float32.
+    """
 
     xh: Tensor
-    """For each row, the input x and the output h of the previous step, concatenated: [x ; h], (M, 2P')."""
+    """For each time step of each sequence, the input x and the previous output h, concatenated: (M, 2P')."""
     hiddens: Tensor
-    """The values σ(o) tanh(c), (M, C'), in the data type of the matrix products."""
+    """The values σ(o) tanh(c), (M, C')."""
     gates: Tensor | None
-    """The gates after their activations, (M, 4C'), in the data type of the matrix products."""
+    """The gates after their activations, (M, 4C'). None if there is no backward pass."""
     cells: Tensor | None
-    """The cell state c after each step, (M, C') float32."""
+    """The cell state c after each time step, (M, C'). None if there is no backward pass."""
     outputs: Tensor
-    """The output h after each step, (M, P') float32."""
+    """The output h after each time step, (M, P')."""
     h: Tensor
-    """The output h after the last step of each sequence, (B, P)."""
+    """The output h after the last time step of each sequence, (sequences, P)."""
     c: Tensor
-    """The cell state c after the last step of each sequence, (B, C)."""
+    """The cell state c after the last time step of each sequence, (sequences, C)."""
 
 
 class Gradients(NamedTuple):
-    """Results of a backward pass over M packed rows."""
+    """Results of a backward pass. All gradients are padded in the same way as the results in `Forward`."""
 
     dgates: Tensor
-    """The gradient of the gates before their activations, (M, 4C'), in the data
-    type of the matrix products."""
+    """Gradient of the gates before their activations, in the shape and data type of `Forward.gates`."""
     doutputs: Tensor
-    """The gradient of h, (M, P'), in the data type of the matrix products."""
+    """Gradient of the outputs before clipping, in the shape of `Forward.outputs` and the type of `dgates`."""
     dx: Tensor | None
-    """(M, P') float32, the gradient of the input."""
+    """Gradient of the input, in the shape of `Forward.outputs`, float32. None if it was not requested."""
     dbias: Tensor
-    """(4C',) float32, the gradient of the bias."""
+    """Gradient of the bias, float32, with one number for each column of `dgates`."""
 
 
 class FusedWeights(NamedTuple):
-    """The matrices of one direction, packed for either the forward or the backward pass."""
+    """The matrices of one direction of an LSTM layer, packed for either the forward or the backward pass."""
 
     gates: Tensor
-    """[W_x ; W_h] for the forward pass. W_x and W_h are transposed for the backward pass."""
+    """Input matrix W_x and recurrent matrix W_h. For the backward pass, each of them is transposed."""
     projection: Tensor | None
-    """W_p for the forward pass, W_p transposed for the backward pass; None: no projection."""
+    """Projection matrix W_p, transposed for the backward pass; None: no projection."""
 
 
 def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack float32 matrices for `forward`: `input` (P, 4C), `recurrent` (P, 4C) and `projection` (C, P)."""
+    """Pack the float32 matrices of one direction (see `plain_lstm.Direction`) for the function `forward`.
+    `compute_dtype` is the data type of the matrix products."""
     gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
     return FusedWeights(
         gates, None if projection is None else pack([projection[:, None]], compute_dtype)
@@ -84,7 +85,8 @@ def pack_forward(
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack float32 matrices for `backward`: `input` (P, 4C), `recurrent` (P, 4C) and `projection` (C, P)."""
+    """Pack the float32 matrices of one direction (see `plain_lstm.Direction`) for the function `backward`.
+    `compute_dtype` is the data type of the matrix products."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
@@ -104,17 +106,18 @@ def forward(
     *,
     keep: bool,
 ) -> Forward:
-    """Run one direction of an LSTM layer over packed sequences.
+    """Run one direction of an LSTM layer, with output size P and cell state size C, over B sequences, packed
+    as in torch's `PackedSequence`.
 
     Args:
         weights: the result of `pack_forward`.
-        bias: (4C,) the bias, including the forget bias.
+        bias: (4C,), including the forget bias.
         clips: limits of the magnitudes of c and h.
-        x: (M, P) inputs.
-        h, c: (B, P) and (B, C), the state before the first step, in the order of ranks (see `Packing`). The
-            tensors are not changed.
-        batch_sizes: number of sequences at each step; the sum is M.
-        keep: whether to store the gates and the cells for `backward`.
+        x: the inputs of all time steps of all sequences, (time steps, P).
+        h, c: the output (B, P) and the cell state (B, C) before the first time step. The longest sequence
+            comes first. The tensors are not changed.
+        batch_sizes: number of sequences that have a first, second, ... time step.
+        keep: whether to store the gates and the cell states for `backward`.
     """
     (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.gates.dtype
     wide_dim, wide_width = padded(dim), padded(width)
@@ -144,7 +147,7 @@ def forward(
 
 
 class FusedDirection:
-    """One direction of an LSTM layer, with matrices that are packed for prediction.
+    """One direction of an LSTM layer for prediction, with matrices that are packed only once.
 
     Args:
         input, recurrent, bias, projection, clips: see `plain_lstm.Direction`; the matrices are float32.
@@ -166,7 +169,7 @@ class FusedDirection:
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run this direction over packed sequences; see `plain_lstm.Direction.run`."""
+        """Run this direction over packed sequences. For the arguments, see `plain_lstm.Direction.run`."""
         y = torch.empty_like(x)
         for steps, part in blocks(batch_sizes):
             result = forward(
@@ -195,16 +198,17 @@ def backward(
     *,
     inputs: bool,
 ) -> Gradients:
-    """Compute the gradients of `forward`, from the last step to the first.
+    """Compute the gradients of `forward`, from the last time step to the first.
 
     Args:
         weights: the result of `pack_backward`.
         clips, batch_sizes: the arguments of `forward`.
         kept: the result of `forward` with `keep=True`.
-        first_cells: (B, C), the cell state c before the first step.
-        dgiven: (M, P), the gradient of the outputs.
-        dhidden, dstate: (B, P') and (B, C') the gradients of h and c after the last step. Both tensors are
-            overwritten with the gradients of h and c before the first step.
+        first_cells: the argument `c` of `forward`.
+        dgiven: the gradient of the outputs, in the shape of the argument `x` of `forward`.
+        dhidden, dstate: the gradients of the output and the cell state after the last time step, in the shape
+            of `h` and `c`, with columns padded to a multiple of 16. Both tensors are overwritten with the
+            gradients before the first time step.
         inputs: whether to compute the gradient of the inputs.
     """
     assert kept.gates is not None and kept.cells is not None
@@ -230,12 +234,12 @@ def _by_gate(weight: Tensor) -> Tensor:
 
 
 def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Remove the padding: return the first `columns` columns as a contiguous tensor."""
+    """Return the first `columns` columns of a matrix, without the padding, as a contiguous tensor."""
     return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
 
 
 def _widened(rows: Tensor, columns: int) -> Tensor:
-    """Pad rows with zeros to `columns` columns."""
+    """Pad the last dimension with zeros to the size `columns`."""
     more = columns - rows.shape[1]
     return torch.nn.functional.pad(rows, (0, more)) if more else rows
 
@@ -245,7 +249,7 @@ def _limit(clip: float | None) -> float:
 
 
 def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
-    """For each sequence, return the packed row of its last step, (B,)."""
+    """Return the index of the packed row with the last time step of each sequence, (sequences,)."""
     sizes = np.asarray(batch_sizes, dtype=np.int64)
     ranks = np.arange(max(batch_sizes, default=0))
     steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")

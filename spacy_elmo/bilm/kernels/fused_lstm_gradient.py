@@ -1,4 +1,4 @@
-"""Autograd function for one direction of an LSTM layer, computed by the kernels of `fused_lstm`."""
+"""Autograd function for one direction of an LSTM layer. The C functions in `fused_lstm` compute it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .weight_gradient import weight_gradient
 
 
 class FusedLSTM(torch.autograd.Function):
-    """Equivalent of `plain_lstm.Direction.run` as an autograd function, computed by the kernels in C."""
+    """Equivalent of `plain_lstm.Direction.run` as an autograd function. C functions compute both passes."""
 
     @staticmethod
     def forward(
@@ -33,8 +33,9 @@ class FusedLSTM(torch.autograd.Function):
         clips: Clips,
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run one direction over packed sequences. The arguments are those of `plain_lstm.Direction.run`, the
-        fields of `plain_lstm.Direction`, and the data type of the matrix products."""
+        """Run one direction over packed sequences. For x, h, c and `batch_sizes`, see
+        `plain_lstm.Direction.run`. `compute_dtype` is the data type of the matrix products, and the other
+        arguments are the fields of `plain_lstm.Direction`."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:
@@ -108,12 +109,12 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
-    """Yield the blocks of steps, the last block first. If the gates were kept, all steps are one block. If
-    not, the forward pass of each block is computed again.
+    """Yield blocks of time steps, the last block first. If the forward pass kept the gates, all time steps
+    are one block. If not, the forward pass of each block is computed again.
 
     Yields:
-        For each block: its batch sizes, its rows, the cell state c before the block, and the results of the
-        forward pass.
+        For each block: the batch sizes, the slice of packed rows, the cell state before the block, and the
+        results of the forward pass.
     """
     x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
     if len(x) <= MAX_KEPT_ROWS:

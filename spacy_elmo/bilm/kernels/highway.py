@@ -1,4 +1,4 @@
-"""Kernels for one highway layer of the character CNN, forward and backward."""
+"""The forward and backward pass of one highway layer of the character CNN."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def highway(
     """Compute x + c (t - x), where c = σ(x W_c + b_c) and t = relu(x W_t + b_t). Differentiable.
 
     Args:
-        x: (n, width).
-        carry, transform: (width, width) W_c and W_t.
-        carry_bias, transform_bias: (width,) b_c and b_t.
+        x: (rows, width).
+        carry, transform: the matrices W_c and W_t, (width, width) each.
+        carry_bias, transform_bias: b_c and b_t, (width,) each.
     """
     parameters = carry, carry_bias, transform, transform_bias
     autocast = torch.is_autocast_enabled(x.device.type)
@@ -39,10 +39,11 @@ def highway_gates(
     transform: Tensor | Panels,
     transform_bias: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the gates and the result of `highway` without an autograd graph. `x` must be contiguous.
+    """Compute a highway layer (see `highway`) with the C functions, without an autograd graph. `x` must be
+    contiguous.
 
     Returns:
-        The gates [c ; t], (n, 2 width); and the result, (n, width).
+        c and t, concatenated, (rows, 2 width); and x + c (t - x), (rows, width).
     """
     gates, out = x.new_empty((len(x), 2 * x.shape[1])), torch.empty_like(x)
     c, t = gates.chunk(2, 1)

@@ -1,4 +1,4 @@
-"""Functions that check whether a processor or GPU has instructions to multiply numbers of a type."""
+"""Checks whether a processor or a GPU has instructions to multiply numbers of a data type, such as int8."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _OF_CPU = {
     "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
     "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
 }
-"""Mapping from a data type to torch's names of the CPU instructions that multiply numbers of this type.
-`bf16` is for ARM processors, the other instructions are for x86."""
+"""For each data type, the CPU instructions that multiply numbers of this type, as torch names them. `bf16` is
+for ARM processors, the other instructions are for x86."""
 
 
 def has_instructions(precision: Precision, device: torch.device) -> bool | None:
-    """Return True if a device has instructions to multiply numbers of this type. Return False if the device
-    must emulate such instructions, and None if this version of torch cannot tell.
+    """Return True if `device` has instructions to multiply numbers of the data type `precision`. Return False
+    if the device must emulate these instructions, and None if this version of torch cannot tell.
 
     Every device has instructions for float32. Emulation of another data type is much slower than float32.
     """
@@ -33,7 +33,8 @@ def has_instructions(precision: Precision, device: torch.device) -> bool | None:
 
 
 def warn_if_emulated(precision: Precision, device: torch.device) -> None:
-    """Warn if a CPU has no instructions to multiply numbers of this type. Emulation is slow."""
+    """Warn if `device` is a CPU without instructions to multiply numbers of the data type `precision`,
+    because emulation is slow."""
     if device.type == "cpu" and has_instructions(precision, device) is False:
         warnings.warn(
             f'precision = "{precision}" may be much slower than "float32" here, because this processor has no'

@@ -1,4 +1,5 @@
-"""Quantization to 8-bit integers. Each row and each column of a product has its own scale."""
+"""Quantization for matrix products in 8-bit integers. Each row of the left matrix and each column of the
+right matrix has its own scale."""
 
 from __future__ import annotations
 
@@ -15,23 +16,21 @@ LARGEST = 127
 @functools.cache
 def sums_are_exact() -> bool:
     """Return True if this processor adds products of 8-bit integers in 32 bits. Processors without VNNI
-    (before Cascade Lake and Zen 4) add pairs of products in 16 bits, and these sums saturate."""
+    instructions (before Cascade Lake and Zen 4) add pairs of products in 16 bits, and these sums saturate."""
     ones = torch.full((32, 64), LARGEST, dtype=torch.int8)
     return bool((torch._int_mm(ones, ones.t()) == 64 * LARGEST**2).all())
 
 
 def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantize rows to whole numbers from -127 to 127, where 127 stands for the largest magnitude in the row.
-
-    Each row has its own scale, so the result for a row does not depend on other rows of the batch. The scale
-    of a row that contains NaN or infinity is NaN.
+    """Quantize each row of a matrix to integers from -127 to 127, where 127 stands for the largest magnitude
+    in the row.
 
     Args:
-        x: (n, k) float32, contiguous.
+        x: (rows, columns) float32, contiguous.
 
     Returns:
-        The quantized rows, (n, k) int8; and the scale of each row, (n,) float32. The scale is the value that
-        the integer 1 stands for.
+        The integers, (rows, columns) int8; and the scale of each row, (rows,) float32. The scale is the value
+        that the integer 1 stands for. The scale is NaN if the row contains NaN or infinity.
     """
     if function := float32_function("quantize", x):
         whole, scales = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
@@ -44,15 +43,15 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dequantize(sums: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Convert the integer product of quantized rows and columns back to float32.
+    """Convert the product of two quantized matrices back to float32.
 
     Args:
-        sums: (n, m) int32, contiguous; overwritten.
-        rows: (n,) float32, the scale of each row.
-        columns: (m,) float32, the scale of each column.
+        sums: the product of the integers, (rows, columns) int32, contiguous. The tensor is overwritten.
+        rows: the scale of each row of the left matrix, (rows,) float32.
+        columns: the scale of each column of the right matrix, (columns,) float32.
 
     Returns:
-        (n, m) float32.
+        (rows, columns) float32.
     """
     if function := float32_function("dequantize", rows, columns):
         function(torch.get_num_threads(), *sums.shape, sums, rows, columns)

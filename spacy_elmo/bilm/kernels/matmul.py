@@ -1,4 +1,5 @@
-"""Matrix products: for float32 on a CPU by a kernel that adds in a fixed order, otherwise by torch."""
+"""Matrix products. In float32 on a CPU, a C function adds in a fixed order. In all other cases torch computes
+the product."""
 
 from __future__ import annotations
 
@@ -13,25 +14,31 @@ from .panels import Panels, rows_apart
 from .weight_gradient import weight_gradient
 
 _POWER = 1024
-"""Number of float32 numbers in 4 KB. Rows at a distance of a multiple of 4 KB compete for so few lines of the
-cache that copying them first is faster."""
+"""Number of float32 numbers in 4 KB. If the distance of rows in memory is a multiple of 4 KB, the rows
+compete for so few lines of the processor's cache that copying the matrix first is faster."""
 
 
 def matmul_dtype(x: Tensor) -> torch.dtype:
-    """Return the data type in which `matmul` multiplies: under autocast the type of autocast, otherwise the
-    type of `x`."""
+    """Return the data type in which `matmul` multiplies: the type of torch's autocast if autocast is enabled,
+    otherwise the type of `x`."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x W + b: (n, k) @ (k, m) + (m,) -> (n, m). Differentiable.
+    """Compute x W + b. Differentiable.
 
-    All tensors have the same data type; under autocast the result has the type of autocast.
+    In float32 on a CPU with kernels, the order of the additions does not depend on the number of rows,
+    columns or threads. So each number of the result depends only on one row of x, one column of W and one
+    number of b.
 
-    In float32 on a CPU with kernels, each number of the result depends only on one row of x, one column of W and one
-    number of b. The kernel multiplies and adds in a fixed order, which does not depend on the number of rows, columns
-    or threads.
+    Args:
+        x: (rows, inputs).
+        weight: W, (inputs, outputs), in the data type of x.
+        bias: b, (outputs,), in the data type of x; None: zeros.
+
+    Returns:
+        (rows, outputs), in the data type that `matmul_dtype` returns.
     """
     compute_dtype = matmul_dtype(x)
     x, weight = x.to(compute_dtype), weight.to(compute_dtype)
@@ -47,13 +54,13 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def multiply(x: Tensor, weight: Tensor | Panels, bias: Tensor | None, out: Tensor) -> None:
-    """Compute x W + b with the kernel, and write the result to `out`. All tensors are float32 on a CPU.
+    """Compute x W + b with the C function, and write the result to `out`. All tensors are float32 on a CPU.
 
     Args:
-        x: (n, k).
-        weight: W, either as a tensor (k, m) with any strides, or as panels.
-        bias: (m,); None: zeros.
-        out: (n, m), with contiguous rows.
+        x: (rows, inputs).
+        weight: W, either as a tensor (inputs, outputs) with any strides, or as panels (see `panels.pack`).
+        bias: b, (outputs,); None: zeros.
+        out: (rows, outputs). Each row is contiguous.
     """
     if x.stride(1) != 1 or (x.stride(0) % _POWER == 0 and len(x) > 1):
         x = rows_apart(x.shape, x.dtype).copy_(x)

@@ -1,7 +1,8 @@
-"""The C functions of this folder. They exist if a compiler was available when the package was installed.
+"""Access to the C functions of this folder ("kernels"). The functions exist if a compiler was available when
+the package was installed.
 
-Each function is compiled several times, for several kinds of processor, such as "avx2". The package uses the
-fastest kind that this processor supports. In float32 all kinds compute the same bits (`lanes.h`).
+Each function is compiled several times, for several instruction sets, such as "avx2". The package uses the
+fastest instruction set that this processor supports. In float32 all instruction sets compute the same bits.
 
 Each function has an equivalent in torch operators for other data types, for other devices, and for
 installations without a compiler. The equivalents add numbers in another order.
@@ -23,14 +24,14 @@ from torch import Tensor
 from .abi import ABI
 
 CHOICE = "SPACY_ELMO_KERNELS"
-"""Name of the environment variable with which tests select the kernels for another kind of processor. The
-value of the variable is one of `processors()`, or "portable". The bits of float32 results do not change."""
+"""Name of the environment variable with which tests select the kernels for another instruction set. The value
+of the variable is one of `processors()`, or "portable". The bits of float32 results do not change."""
 _KINDS = ("avx512", "avx2", "neon", "portable")
-"""The kinds of processor, fastest first."""
+"""The instruction sets for which kernels are compiled, fastest first. "portable" is plain C."""
 
 
 def active_kernels() -> str:
-    """Describe the kernels in use in a short text. The text also says whether float32 results have the same
+    """Return a short text about the kernels in use. The text also says whether float32 results have the same
     bits on all machines."""
     if (kind := processor()) is None:
         why = "no AVX2 and FMA for those in C" if library() else "nothing was compiled"
@@ -40,10 +41,11 @@ def active_kernels() -> str:
 
 
 def processor() -> str | None:
-    """Return the kind of the kernels in use, such as "avx2"; None: no kernels are used.
+    """Return the instruction set of the kernels in use, such as "avx2". Return None if no kernels are used.
 
     Raises:
-        ValueError: the variable `SPACY_ELMO_KERNELS` names a kind that this processor does not support.
+        ValueError: this processor does not support the instruction set in the environment variable
+            `SPACY_ELMO_KERNELS`.
     """
     if library() is None:
         return None
@@ -60,15 +62,15 @@ def processor() -> str | None:
 
 @cache
 def processors() -> list[str]:
-    """Return the kinds of kernels that run fast on this processor, the fastest kind first."""
+    """Return the instruction sets with kernels that run fast on this processor, the fastest first."""
     return [kind for kind in _KINDS if _runs(f"float32_{kind}")]
 
 
 def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return the C functions with this name, one for each data type: {data type: function}.
+    """Return a dict with the C function `name` for each supported data type. Without kernels it is empty.
 
-    In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of the
-    structure in their order.
+    In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of
+    the structure as positional arguments.
     """
     kind = processor()
     return {} if kind is None else _functions(name, kind)
@@ -99,8 +101,8 @@ def _with_fields(function: Any) -> Any:
 
 
 def _bits(field: Tensor | float | None) -> int:
-    """Return the bits of an argument of a C function, as an integer. The bits of a tensor are its address; the bits of
-    None are 0."""
+    """Convert an argument of a C function to an integer of 64 bits: a tensor to the address of its memory, a
+    float to its bits, and None to 0."""
     if isinstance(field, Tensor):
         return field.data_ptr()
     if isinstance(field, float):
@@ -109,15 +111,15 @@ def _bits(field: Tensor | float | None) -> int:
 
 
 def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
-    """Return True if kernels can process these tensors and multiply in `compute_dtype`. Kernels require
-    float32 tensors on the CPU."""
+    """Return True if there are kernels that multiply in `compute_dtype`, and if all tensors are float32 on
+    the CPU, which kernels require."""
     usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
     return usual and compute_dtype in functions("fused_forward")
 
 
 def float32_function(name: str, *tensors: Tensor | None) -> Any:
-    """Return the C function with this name for float32. Return None if there are no C functions, or if a
-    tensor is not float32 on the CPU."""
+    """Return the C function `name` for float32. Return None if there are no C functions, or if one of
+    `tensors` is not float32 on the CPU."""
     return functions(name)[torch.float32] if has_kernels(torch.float32, *tensors) else None
 
 
@@ -128,8 +130,8 @@ def path() -> Path:
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled library. Return None if there is no library, if it was built for another machine,
-    or if it has another `ABI` number."""
+    """Load the compiled library. Return None if there is no library, if the library was built for another
+    machine, or if its functions have another version number than `ABI`."""
     try:
         native = ctypes.CDLL(str(path()))
     except OSError:
@@ -141,8 +143,8 @@ def library() -> ctypes.CDLL | None:
 
 
 def _use_torch_threads(library: ctypes.CDLL) -> None:
-    """Let the C functions run in torch's own threads (`threads.c`). This is possible if torch's OpenMP
-    library contains the OpenMP functions of GCC."""
+    """Let the C functions run in torch's own threads, if torch's OpenMP library contains the OpenMP functions
+    of GCC."""
     if sys.platform == "win32":
         return  # Windows cannot look up a function in all libraries of the process.
     process = ctypes.CDLL(None)

@@ -1,6 +1,7 @@
-"""Weight matrices as panels of 16 columns. A panel is stored row after row, so a kernel reads contiguous memory.
+"""Weight matrices cut into panels: strips of 16 columns. Each panel is stored row after row, so that a kernel
+reads contiguous memory.
 
-In bfloat16 two rows are interleaved, because one lane of an instruction multiplies two numbers and adds both products.
+In bfloat16 two rows are interleaved, because instructions multiply pairs of numbers and add both products.
 """
 
 from __future__ import annotations
@@ -17,21 +18,24 @@ _PANEL = 16
 
 
 class Panels(NamedTuple):
-    """A float32 matrix (k, m), stored as panels."""
+    """A float32 matrix, stored as panels (strips of 16 columns)."""
 
     numbers: Tensor
+    """The result of `pack`."""
     columns: int
-    """Number of columns of the matrix, m."""
+    """Number of columns of the matrix."""
 
 
 def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
-    """Stack matrices vertically, and cut the result into panels of 16 columns, (panels, rows, 16).
+    """Stack matrices vertically, and cut the result into panels (strips of 16 columns): (panels, rows, 16).
 
-    The number of rows of each matrix is padded to a multiple of 16.
+    Before stacking, each matrix is padded to a multiple of 16 rows.
 
     Args:
-        parts: matrices with k rows: (k, 1, m) for m columns, or (k, 4, C) for C columns of each of four gates.
-            With gates, the first panel of each gate comes first, then the second panel of each gate, and so on.
+        parts: the matrices, (rows, 1, columns) each; or, for the four gates of an LSTM, (rows, 4, columns per
+            gate) each. With gates, the first panel of each of the four gates comes first, then the second
+            panel of each gate, and so on.
+        compute_dtype: data type of the result.
     """
     heights = [padded(len(part)) for part in parts]
     blocks, columns = parts[0].shape[1:]
@@ -49,15 +53,12 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
 
 
 def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Allocate a tensor for the left matrix of a product, with a gap after each row.
-
-    A product reads up to twelve rows at once. Rows whose distance is a power of two compete for few lines of
-    the cache.
-    """
+    """Allocate a matrix with a gap in memory after each row, because a product reads several rows at once.
+    Rows at a distance of a power of two would compete for few lines of the processor's cache."""
     rows, columns = shape
     return torch.empty((rows, columns + 32), dtype=dtype)[:, :columns]
 
 
 def padded(size: int, to: int = _PANEL) -> int:
-    """Return `size`, rounded up to a multiple of `to`. The default is 16, the number of columns of a panel."""
+    """Return `size`, rounded up to a multiple of `to`. The default is 16, the width of a panel."""
     return -(-size // to) * to

@@ -1,4 +1,4 @@
-"""One direction of one LSTM layer as a loop over steps, in torch operators.
+"""One direction of one LSTM layer as a loop over time steps, in torch operators.
 
 The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`, which bilm-tf uses
 (`model.py`, `training.py`):
@@ -7,9 +7,9 @@ The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`
     c <- clip(σ(f + forget_bias) c + σ(i) tanh(j))
     h <- clip((σ(o) tanh(c)) W_p)                  without W_p: h <- σ(o) tanh(c), never clipped
 
-Rows are packed, so padding is never computed. The products x W_x of many steps are computed as one product.
-The gradient of each matrix is also computed as one product. The remaining operations of a step are two
-products and one pass over the gates (`cell`). Autograd computes the gradient of these operations.
+The sequences of a batch are packed as in torch's `PackedSequence`, so padding is never computed. The products
+x W_x of many time steps are computed as one product, and so is the gradient of each matrix. The rest of a
+time step is two products and one pass over the gates (`cell`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,19 @@ from .weight_gradient import weight_gradient
 
 _ROWS_PER_BLOCK = 512
 MAX_KEPT_ROWS = 8192
-"""Largest number of packed rows for which all activations are kept for the backward pass. Batches in training
-have fewer rows. For more rows, as in one long span, only the states between blocks of steps are kept, and the
-backward pass computes the other activations again."""
+"""Largest sum of sequence lengths for which all activations are kept for the backward pass. Larger batches
+are divided into blocks of time steps, and the backward pass computes the activations in each block again."""
 
 
 class Clips(NamedTuple):
-    """Limits of the magnitudes of the cell state c and the output h; None: no limit."""
+    """Limits of the magnitudes of an LSTM's cell state and output; None: no limit."""
 
     cell: float | None
     out: float | None
 
 
 class Direction(NamedTuple):
-    """Weights and biases of one direction of an LSTM layer."""
+    """Weights and biases of one direction of an LSTM layer with output size P and cell state size C."""
 
     input: MatmulWeight
     """Input matrix W_x, (P, 4C), with the gates in the order i, j, f, o."""
@@ -56,18 +55,18 @@ class Direction(NamedTuple):
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run this direction over packed sequences (see `Packing`). Differentiable if the matrices are
-        instances of `PlainWeight`.
+        """Run this direction, with output size P and cell state size C, over B sequences, packed as in
+        torch's `PackedSequence`. Differentiable if the matrices are instances of `PlainWeight`.
 
         Args:
-            x: (M, P) inputs.
-            h, c: (B, P) and (B, C), the state before the first step, in the order of ranks (see `Packing`).
-                The tensors are not changed.
-            batch_sizes: number of sequences at each step; the sum is M.
+            x: the inputs, (M, P), where M is the sum of the lengths of the sequences.
+            h, c: the output (B, P) and the cell state (B, C) before the first time step. The longest sequence
+                comes first. The tensors are not changed.
+            batch_sizes: number of sequences that have a first, second, ... time step.
 
         Returns:
-            The outputs, (M, P), and the state h and c after the last step of each sequence. No gradient flows
-            back through the returned state.
+            The outputs, (M, P); and the output and the cell state after the last time step of each sequence,
+            (B, P) and (B, C). No gradient flows back through the last two.
         """
         if torch.is_grad_enabled() and len(x) <= MAX_KEPT_ROWS:
             y, h, c = _advance(self, x, h, c, batch_sizes)
@@ -88,7 +87,8 @@ class Direction(NamedTuple):
 
 
 def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
-    """Yield blocks of about 512 packed rows, each as a slice of steps and a slice of rows."""
+    """Divide packed sequences into blocks of time steps, with about 512 packed rows each. Yield, for each
+    block, a slice of the time steps and a slice of the packed rows."""
     step = row = size = 0
     for end, n in enumerate(batch_sizes, 1):
         size += n
@@ -100,7 +100,7 @@ def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
 def _advance(
     direction: Direction, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run one step for each entry of `batch_sizes`; see `Direction.run`."""
+    """Compute all time steps of `Direction.run` in one loop, without dividing the sequences into blocks."""
     matrix, recurrent, bias, projection, clips = direction
     sizes, first = list(batch_sizes), max(batch_sizes, default=0)
     inputs, shifts = matrix(x.to(matrix.dtype)), [None] * len(sizes)
@@ -138,15 +138,11 @@ def _advance(
 
 
 class _Start(torch.autograd.Function):
-    """Autograd function that returns its argument `start`, and computes the gradient of its argument
-    `weight`.
+    """Autograd function that returns the tensor `start` unchanged. Its backward pass computes the gradient of
+    the matrix `weight` as one product over all time steps, instead of one product per time step.
 
-    At each step, the caller multiplies some rows by the matrix `weight`, and adds the product to a part of
-    the returned tensor. The gradient of the sum is also the gradient of `start`. So the gradient of the
-    matrix is computed as one product over the rows of all steps, instead of one product per step.
-
-    Args:
-        rows: the rows of each step. The list is complete when the backward pass begins.
+    At each time step, the caller multiplies a tensor by the detached `weight`, adds the product to a part of
+    the returned tensor, and appends the multiplied tensor to the list `rows`.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Weight matrices that are converted and prepacked once, and used in many products."""
+"""Weight matrices that are converted to a data type and a memory layout once, and used in many products."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .panels import Panels, pack
 
 
 class MatmulWeight(Protocol):
-    """Interface of a weight matrix (k, m). A call computes rows @ matrix."""
+    """Interface of a weight matrix (inputs, outputs) that is ready for products."""
 
     dtype: torch.dtype
-    """Data type of the rows and of the products."""
+    """Data type of the tensors that a call takes and returns."""
 
     def __call__(self, x: Tensor, /) -> Tensor:
-        """Multiply rows by the matrix: (n, k) -> (n, m)."""
+        """Compute x @ matrix: (rows, inputs) -> (rows, outputs)."""
 
 
 class PlainWeight:
-    """A matrix in torch's layout, converted to a data type."""
+    """A weight matrix in torch's memory layout, converted to a data type."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
         self.weight, self.dtype = weight.to(dtype), dtype
@@ -35,8 +35,8 @@ class PlainWeight:
 
 
 class PackedWeight:
-    """A float32 matrix that is packed into panels once. `matmul` would pack the matrix for every product,
-    with the same results."""
+    """A float32 weight matrix that is packed only once for the C functions. The results are those of
+    `matmul`, which packs the matrix for every product."""
 
     dtype = torch.float32
 
@@ -50,8 +50,7 @@ class PackedWeight:
 
 
 class Int8Weight:
-    """A matrix of 8-bit integers with a scale for each column. The rows that are multiplied by the matrix are
-    quantized, too."""
+    """A weight matrix of 8-bit integers with a scale for each column. A call also quantizes its input."""
 
     dtype = torch.float32
 
@@ -73,7 +72,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
     """Check that a device supports a precision.
 
     Raises:
-        ValueError: the precision is unknown, or the device does not support it.
+        ValueError: the precision is unknown, or the device does not support this precision.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"precision = {precision!r}: expected one of {', '.join(PRECISIONS)}")
@@ -84,10 +83,11 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 
 def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
-    """Convert and prepack a matrix for inference. Later changes of `weight` may have no effect on the result.
+    """Convert a matrix (inputs, outputs) for inference. Later changes of `weight` possibly have no effect on
+    the result.
 
     Raises:
-        ValueError: see `check_precision`.
+        ValueError: the precision is unknown, or the device of `weight` does not support this precision.
     """
     check_precision(precision, weight.device)
     if precision == "int8":
@@ -96,8 +96,8 @@ def prepack(weight: Tensor, precision: Precision) -> MatmulWeight:
 
 
 def convert(weight: Tensor, dtype: torch.dtype) -> PlainWeight | PackedWeight:
-    """Convert a matrix once for several products in the data type `dtype`. The results are the same as with
-    `matmul`."""
+    """Convert a matrix (inputs, outputs) once for several products in the data type `dtype`. The products are
+    the same as those of `matmul`."""
     if dtype == torch.float32 and float32_function("product", weight):
         return PackedWeight(weight)
     return PlainWeight(weight, dtype)

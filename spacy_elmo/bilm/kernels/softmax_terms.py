@@ -1,5 +1,4 @@
-"""The expensive parts of a softmax: the exponentials of logits, the sums of exponentials, and the dot
-products of rows."""
+"""The expensive parts of a softmax layer: exponentials of logits, their sums, and dot products of rows."""
 
 from __future__ import annotations
 
@@ -13,16 +12,18 @@ from .native import float32_function, functions
 
 
 def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute e^(logit + bias - largest) in each row, where `largest` is the row's largest logit + bias.
+    """Compute e^(logit + bias - largest) for each logit, where `largest` is the maximum of logit + bias in
+    the same row.
 
     Args:
-        logits: (M, S), contiguous, of any float type. Logits can be -infinity. The tensor is overwritten.
-        bias: (S,) float32 or float64, which is added to every row.
+        logits: (rows, classes), contiguous, of any float type. Logits can be -infinity. The tensor is
+            overwritten.
+        bias: (classes,) float32 or float64.
 
     Returns:
-        Three tensors: the exponentials, (M, S), in the memory and data type of `logits`; the sum of each
-        row of exponentials, (M,); and for each row, the logarithm of the sum of e^(logit + bias), (M,). If
-        all logits of a row are -infinity, the logarithm is -infinity.
+        Three tensors: the exponentials, (rows, classes), in the memory and data type of `logits`; the sum of
+        the exponentials in each row, (rows,); and the logarithm of the sum of e^(logit + bias) in each row,
+        (rows,). If all logits of a row are -infinity, this logarithm is -infinity.
     """
     usual = logits.is_cpu and bias.is_cpu and bias.dtype == torch.float32
     if usual and (function := functions("softmax_terms").get(logits.dtype)):
@@ -37,8 +38,8 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
 
 def row_products(left: Tensor, right: Tensor) -> Tensor:
-    """Compute the dot product of each row of `left` and the same row of `right`: (M, P), (M, P) -> (M,).
-    Differentiable."""
+    """Compute the dot product of each row of `left`, (rows, width), and the same row of `right`, (rows,
+    width). The result has the shape (rows,). Differentiable."""
     if float32_function("row_products", left, right):
         return _Products.apply(left, right)
     return (left * right).sum(1)

@@ -1,4 +1,4 @@
-"""The gradient of a weight matrix: the product of a transposed matrix and another matrix, both with many rows."""
+"""The gradient of a weight matrix: the transposed inputs of a layer, times the gradient of the outputs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _ROWS, _COLUMNS = 1024, 256
 
 
 def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:
-    """Return left^T right, (k, m), in float32, or in float64 for float64 matrices.
-
-    torch would round the product of bfloat16 matrices to bfloat16; this function does not.
+    """Multiply the transpose of `left` by `right`. The product is not rounded to a type below float32.
 
     Args:
-        left, right: (n, k) and (n, m), of the same data type. A matrix is copied if the numbers of a row
-            are not contiguous.
-        into: tensor to which the product is added, (k, m) float32, contiguous; None: a new tensor.
+        left: the inputs of a layer, (rows, inputs).
+        right: the gradient of the outputs, (rows, outputs), in the data type of `left`.
+        into: contiguous float32 tensor (inputs, outputs) to which the product is added; None: a new tensor.
+
+    Returns:
+        (inputs, outputs) float32, or float64 for float64 matrices.
     """
     if not left.is_cpu or (function := functions("weight_gradient").get(left.dtype)) is None:
         product = left.t() @ right

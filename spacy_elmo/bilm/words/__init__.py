@@ -1,1 +1,1 @@
-"""The computation of context-free vectors: character ids, the character CNN, token encoders and their cache."""
+"""Context-free word vectors: character ids, the character CNN, and token encoders with a cache of vectors."""

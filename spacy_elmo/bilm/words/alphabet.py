@@ -11,16 +11,17 @@ SENTENCE_START, SENTENCE_END, UNKNOWN, PADDING, WORD_START, WORD_END = range(6)
 N_MARKS = 6
 
 BOUNDARIES = ("<bos>", "<eos>")
-"""The words that mark the start and the end of a sentence. Each of them is encoded as one special
+"""The words that mark the start and the end of a sentence. Each of these words is encoded as one special
 character."""
 
 
 class Alphabet:
-    """Mapping from code points to rows of the character table. All code points outside the table share one
-    row.
+    """Mapping from characters (Unicode code points) to character ids, which are row indices of the matrix of
+    character vectors. All characters outside the alphabet have the same id.
 
     Args:
-        characters: the code points in the order of their rows. The first code point has row `N_MARKS`.
+        characters: the characters in the order of their ids. The first character has the id `N_MARKS`. The
+            smaller ids are for marks, such as the start of a word.
     """
 
     def __init__(self, characters: str) -> None:
@@ -29,17 +30,11 @@ class Alphabet:
         self._boundaries = dict(zip(BOUNDARIES, (SENTENCE_START, SENTENCE_END), strict=True))
 
     def ids(self, words: Sequence[str], max_characters: int) -> np.ndarray:
-        """Return the character ids of each word. The id of a character is its row in the character table.
+        """Return the character ids of each word, (words, max_characters) int32.
 
-        The ids of a word start and end with a mark, followed by padding. A word is cut to its first
-        `max_characters - 2` characters. `<bos>` and `<eos>` are each encoded as one special character.
-
-        Args:
-            words: K strings.
-            max_characters: number of ids for each word.
-
-        Returns:
-            (K, max_characters) int32.
+        The ids of a word are a mark for its start, its characters, a mark for its end, and padding. A word is
+        cut to its first `max_characters - 2` characters. `<bos>` and `<eos>` are each encoded as one special
+        character.
         """
         ids = np.full((len(words), max_characters), PADDING, dtype=np.int32)
         for row, word in zip(ids, words, strict=True):

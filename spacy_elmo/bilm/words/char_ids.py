@@ -12,23 +12,17 @@ SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = range(256, 261)
 N_CHARACTERS = 261
 
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
-"""Special words of bilm-tf's vocabulary files: the two sentence boundaries, each encoded as one special character, and
-the word that replaces all words outside the vocabulary."""
+"""Special words of bilm-tf's vocabulary files: the start and the end of a sentence, each encoded as one
+special character, and the word that replaces all words outside the vocabulary."""
 
 
 def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
-    """Return the character ids of each word. The ids are the bytes of the word in UTF-8.
+    """Return the character ids of each word, (words, max_characters) int16.
 
-    The ids of a word start and end with a mark, followed by padding. A word is cut to its first
-    `max_characters - 2` bytes, as in bilm-tf, even if the cut splits a character. `<S>` and `</S>` are each
-    encoded as one special character. An unpaired surrogate, which UTF-8 cannot encode, becomes `?`.
-
-    Args:
-        words: K strings.
-        max_characters: number of ids for each word.
-
-    Returns:
-        (K, max_characters) int16.
+    The ids of a word are a mark for its start, its bytes in UTF-8, a mark for its end, and padding. A word is
+    cut to its first `max_characters - 2` bytes, as in bilm-tf, even if the cut splits a character. `<S>` and
+    `</S>` are each encoded as one special character. An unpaired surrogate, which UTF-8 cannot encode,
+    becomes `?`.
     """
     max_bytes = max_characters - 2
     raw = [word.encode("utf8", "replace")[:max_bytes] for word in words]

@@ -13,7 +13,7 @@ from ..kernels.native import has_kernels
 from .dense import Dense, PrepackedDense
 
 WORDS_PER_BLOCK = 32
-"""Number of distinct words whose convolutions are computed at once, if there is no kernel."""
+"""Number of distinct words for which the convolutions are computed at once, if there is no C function."""
 
 
 class Highway(nn.Module):
@@ -22,10 +22,9 @@ class Highway(nn.Module):
     c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The name *carry* gate for c is from
     bilm-tf. In Srivastava et al., the carry gate scales x, but here c scales the transformed input t.
 
-    The formula is also in `bilm/reference.py` and, as ONNX operators, in `converters/onnx/graph.py`. If you
-    change the formula, change these files as well.
+    If you change the formula, change it in `bilm/reference.py` and `converters/onnx/graph.py` as well.
 
-    *Shape:* (K, width) -> (K, width).
+    *Shape:* (words, width) -> (words, width).
     """
 
     def __init__(self, width: int) -> None:
@@ -49,13 +48,13 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """A character CNN. Its steps are character vectors, convolutions, maximum over time, activation, highway
-    layers.
+    """A character CNN: character vectors, convolutions, the maximum over the positions in a word, an
+    activation, and highway layers.
 
     Args:
         config: the hyperparameters.
-        characters: number of rows of the character table.
-        padding: row of the padding character, which fills the positions after a word.
+        characters: number of character ids.
+        padding: id of the padding character, which fills the positions after a word.
     """
 
     def __init__(self, config: BiLMConfig, *, characters: int, padding: int) -> None:
@@ -74,7 +73,7 @@ class CharacterCNN(nn.Module):
         """Initialize the character vectors and the convolutions as bilm-tf's `training.py` does.
 
         With the activation relu, filters are drawn from a uniform distribution. With tanh, filters are drawn
-        from a normal distribution with variance 1 / inputs.
+        from a normal distribution with variance 1 / (filter width * size of a character vector).
         """
         nn.init.uniform_(self.characters, -1.0, 1.0)
         for weight in self.filters:
@@ -86,7 +85,8 @@ class CharacterCNN(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Compute the features of distinct words: (K, max_characters) integers -> (K, n_filters)."""
+        """Compute the features of each word from its character ids: (words, max_characters) integers ->
+        (words, n_filters)."""
         if not len(ids):
             return self.characters.new_zeros((0, self.config.n_filters))
         x = self._convolve(ids)

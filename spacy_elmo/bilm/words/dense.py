@@ -1,5 +1,5 @@
-"""Dense layers. For prediction only, there are prepacked dense layers, which convert their matrix once
-instead of in every call."""
+"""Dense layers. For prediction, there are also prepacked dense layers, which convert their matrix only once,
+not in every call."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ..matmul_precision import Precision
 
 
 class Dense(nn.Module):
-    """A dense layer, x W + b. W has TensorFlow's layout, so imported matrices need not be transposed.
+    """A dense layer, x W + b. W has the shape (inputs, outputs), as in TensorFlow, because imported matrices
+    then need not be transposed.
 
-    *Shape:* (K, inputs) -> (K, outputs).
+    *Shape:* (rows, inputs) -> (rows, outputs).
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -28,8 +29,8 @@ class Dense(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the parameters as bilm-tf does: W is drawn from a normal distribution with variance 1 /
-        inputs, b is 0."""
+        """Initialize the parameters as bilm-tf does: the matrix is drawn from a normal distribution with
+        variance 1 / (number of inputs), and the bias is 0."""
         nn.init.normal_(self.weight, std=len(self.weight) ** -0.5)
         nn.init.zeros_(self.bias)
 
@@ -38,8 +39,8 @@ class Dense(nn.Module):
 
 
 class PrepackedDense(nn.Module):
-    """A dense layer for prediction only. The layer stores its matrix in the data type and layout in
-    which the matrix will be multiplied."""
+    """A dense layer for prediction only, in which the matrix is already converted to the data type and the
+    memory layout of the product."""
 
     def __init__(self, dense: Dense, precision: Precision) -> None:
         super().__init__()
@@ -48,7 +49,7 @@ class PrepackedDense(nn.Module):
 
     @property
     def panels(self) -> Panels | None:
-        """The matrix, packed for the float32 kernels. None if there are no such kernels, or if the
+        """The matrix, packed for the C functions in float32. None if there are no C functions, or if the
         precision is not float32."""
         return self._weight.panels if isinstance(self._weight, PackedWeight) else None
 
@@ -59,8 +60,8 @@ class PrepackedDense(nn.Module):
 
 
 def prepack_dense(module: Any, precision: Precision) -> Any:
-    """Return a copy of a module with prepacked dense layers. The copy shares all other parameters with the
-    module."""
+    """Return a copy of `module` in which all dense layers are prepacked. The copy shares all other parameters
+    with `module`."""
     if isinstance(module, Dense):
         return PrepackedDense(module, precision)
     other = copy.copy(module)

@@ -1,5 +1,5 @@
-"""Spelling rules, which convert words to a Unicode normal form and replace characters, so that variants of
-a word get the same vector."""
+"""Spelling rules. They convert words to a Unicode normal form and replace characters, so that variants of a
+word get the same vector."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Spelling:
     """Rule that changes words to the spelling of a biLM's training text. Without arguments, the rule changes
     no word.
 
-    To readers, two texts look the same if only their Unicode normal forms differ, and similar if one text has
-    `v` where the other has `u`. But the bytes of the texts differ, so a biLM would compute different vectors.
+    Two texts that differ only in their Unicode normal form look the same, but a biLM computes different
+    vectors for them, because their bytes differ.
 
     Args:
-        form: Unicode normal form; empty: no conversion.
-        replace: pairs of a character and the string that replaces the character. The string can be empty.
-            Both must be in the normal form.
+        form: Unicode normal form, such as "NFC"; empty: no conversion.
+        replace: pairs of a character and its replacement, which is a string and can be empty. The character
+            and the replacement must be in the normal form `form`.
 
     Raises:
-        ValueError: the form is unknown.
+        ValueError: the Unicode normal form is unknown.
         ValueError: a pair does not start with one character, or two pairs start with the same character.
         ValueError: a pair contains white space, or is not in the normal form.
-        ValueError: a replacement contains a character that is itself replaced.
+        ValueError: a replacement contains a character that one of the pairs replaces.
     """
 
     form: UnicodeForm = ""
@@ -73,10 +73,10 @@ class Spelling:
         return bool(self.form or self.replace)
 
     def __call__(self, words: Sequence[str]) -> Sequence[str]:
-        """Return the words in the spelling of the training text. Applying the rule to the result changes
-        nothing.
+        """Return the words in the spelling of the biLM's training text.
 
-        A word is not changed if it would become empty, or if it is a special token, such as `<S>`.
+        A word is not changed if it would become empty, or if it is a special token, such as `<S>`. If you
+        apply the rule to the result, nothing changes.
         """
         return [self._spell(word) for word in words] if self else words
 
@@ -93,4 +93,4 @@ class Spelling:
 
 
 AS_GIVEN = Spelling()
-"""The rule that changes no word."""
+"""The spelling rule that changes no word."""

@@ -1,5 +1,4 @@
-"""A cache of the vectors of recently used words, so that frequent words are not encoded again in every
-batch."""
+"""A cache for the vectors of recently used words, so that frequent words are not encoded in every batch."""
 
 from __future__ import annotations
 
@@ -17,16 +16,16 @@ _CAPACITY = 1 << 15
 
 
 class TokenCache(nn.Module):
-    """A token encoder with a cache, for prediction on the CPU. If the parameters change, create a new cache.
+    """A token encoder with a cache of word vectors, for prediction on the CPU. If the parameters of the
+    encoder change, create a new cache.
 
-    The keys are the token ids of words, not their strings. The cache has no lock, because a forked process
-    could inherit a lock that is never released. Threads can still share the cache: a row is written only
-    once, before the key of the row is added. When the cache is full, the more recently used half is copied to
-    a new table.
+    The cache has no lock, because a forked process could inherit a lock that is never released. Threads can
+    still share the cache, because each vector is stored before its key is added, and is never changed. When
+    the cache is full, the most recently used vectors are copied to a new, half full cache.
 
     Args:
-        encoder: the encoder of words that are not in the cache.
-        capacity: number of words in a full cache.
+        encoder: the token encoder for words that are not in the cache.
+        capacity: largest number of words in the cache.
     """
 
     def __init__(self, encoder: TokenEncoder, capacity: int = _CAPACITY) -> None:
@@ -39,15 +38,15 @@ class TokenCache(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The alphabet of the encoder; see `TokenEncoder.alphabet`."""
+        """The characters that have a vector in the encoder; see `TokenEncoder.alphabet`."""
         return self.encoder.alphabet
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words and characters of the encoder's tables; see `TokenEncoder.set_vocabulary`."""
+        """Set the words and characters of the encoder; see `TokenEncoder.set_vocabulary`."""
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the token ids of distinct words; see `TokenEncoder.ids`."""
+        """Return the token ids of each word; see `TokenEncoder.ids`."""
         return self.encoder.ids(words)
 
     def clear(self) -> None:
@@ -56,7 +55,8 @@ class TokenCache(nn.Module):
 
     @torch.no_grad()
     def forward(self, ids: Tensor) -> Tensor:
-        """Return the vectors of distinct words, from the cache or the encoder: (K, ...) -> (K, projection)."""
+        """Return word vectors, (words, projection), for the result of the method `ids`. The vectors come from
+        the cache or from the encoder."""
         if not len(ids):
             return self.encoder(ids)
         keys, call = _keys(ids), next(self._calls)
@@ -81,32 +81,34 @@ class TokenCache(nn.Module):
 
 
 class _Store:
-    """A table in which each vector has a key. Rows are added, but never changed or removed.
+    """A matrix of word vectors, with a dict from the key of each word to a row. Vectors are never changed or
+    removed.
 
     Args:
-        capacity: number of rows.
-        like: vectors with the width and the data type of the table.
+        capacity: number of rows of the matrix.
+        like: tensor with the same number of columns and the same data type.
     """
 
     def __init__(self, capacity: int, like: Tensor) -> None:
         self.vectors = like.new_empty((capacity, like.shape[1]))
         self.last_used = np.zeros(capacity, dtype=np.int64)
-        """For each row, the number of the last call that used it."""
+        """For each row, the last call of `TokenCache.forward` that used the row, counted from 1."""
         self._rows: dict[bytes, int] = {}
         self._free = iter(range(capacity))
         self._filled = 0
 
     def __len__(self) -> int:
-        """Return the number of rows that contain a vector."""
+        """Return the number of rows that contain a word vector."""
         return self._filled
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Return the row of each key, (K,). The row of an unknown key is -1."""
+        """Return the row of each key, (keys,). The row of an unknown key is -1."""
         row_of = self._rows.get
         return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
     def add(self, keys: Sequence[bytes], vectors: Tensor, call: int) -> None:
-        """Add rows for new keys until the table is full. Words with the same ids share a row."""
+        """Add the vectors of new keys until the matrix is full. `vectors` has one row for each key. `call` is
+        the value for `last_used`."""
         new = {key: index for index, key in enumerate(keys) if key not in self._rows}
         rows = list(itertools.islice(self._free, len(new)))
         self._filled += len(rows)
@@ -115,9 +117,9 @@ class _Store:
         self._rows.update(zip(new, rows, strict=False))
 
     def recent(self, count: int) -> _Store:
-        """Return a new table of the same capacity with the `count` most recently used rows.
+        """Return a new store of the same capacity with the `count` most recently used vectors.
 
-        A row without a key is left out, because another thread is still writing this row. So the new table
+        A row without a key is left out, because another thread is still writing this row. So the new store
         can be empty.
         """
         named = list(self._rows.items())
@@ -130,6 +132,6 @@ class _Store:
 
 
 def _keys(ids: Tensor) -> list[bytes]:
-    """Return the key of each word: the bytes of its ids."""
+    """Return the key of each word in the cache: the bytes of its token ids."""
     raw = np.ascontiguousarray(ids.numpy()).reshape(len(ids), -1)
     return raw.view(f"V{raw.dtype.itemsize * raw.shape[1]}").ravel().tolist()

@@ -1,5 +1,5 @@
-"""Token encoders, which convert a word to integers (character ids or a table row), and the integers to a
-vector."""
+"""Token encoders. They convert a word to integers (character ids, or an index into a vocabulary), and these
+integers to a vector."""
 
 from __future__ import annotations
 
@@ -24,28 +24,27 @@ class TokenEncoder(Protocol):
     """Interface of token encoders, which compute layer 0 of the biLM, the context-free vectors of words."""
 
     boundaries: tuple[str, str]
-    """The words that mark the start and the end of a sentence. Other docstrings call these words `<S>` and
-    `</S>`."""
+    """The words that mark the start and the end of a sentence, such as `<S>` and `</S>`."""
 
     @property
     def alphabet(self) -> str:
-        """The characters in the table of code points, in the order of their rows. The first rows of the
-        table are marks, which are not in the alphabet. The alphabet is empty if there is no such table."""
+        """The characters that have a vector, in the order of their ids. The alphabet is empty if the encoder
+        reads bytes or no characters."""
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words of the word table and the characters of the table of code points, in the order of
-        their rows.
+        """Set the words and the characters of the embedding matrices, in the order of the rows.
 
         Raises:
             ValueError: a special token, such as `<S>`, is missing.
-            ValueError: the number of words or characters differs from the number of rows of the table.
+            ValueError: the number of words or characters does not fit the embedding matrix.
         """
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the input of the encoder for K words: (K, ...) integers, such as character ids."""
+        """Return the token ids of each word, which are the input of `__call__`: integers, (words, ids per
+        word) or, with one id per word, (words,)."""
 
     def __call__(self, ids: Tensor, /) -> Tensor:
-        """Compute the vectors of distinct words: (K, ...) -> (K, projection)."""
+        """Compute the vectors of words, (words, projection), from the result of `ids`."""
 
 
 def token_encoder(config: BiLMConfig) -> TokenEncoder:
@@ -56,7 +55,7 @@ def token_encoder(config: BiLMConfig) -> TokenEncoder:
 
 
 class CharEncoder(CharacterCNN):
-    """The token encoder of bilm-tf for characters: a character CNN over the bytes of a word, and a projection."""
+    """The token encoder of bilm-tf for characters: a character CNN over a word's bytes, and a projection."""
 
     boundaries = (BOS, EOS)
     alphabet = ""
@@ -68,14 +67,14 @@ class CharEncoder(CharacterCNN):
         self.projection = Dense(config.n_filters, config.projection) if has_projection else None
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Do nothing: this encoder has no word table, and bytes need no alphabet."""
+        """Do nothing, because this encoder needs no vocabulary and no alphabet."""
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the character ids of K words, (K, max_characters)."""
+        """Return the character ids of each word, (words, max_characters)."""
         return torch.from_numpy(char_ids(words, self.config.max_characters))
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Compute the vectors of distinct words: (K, max_characters) integers -> (K, projection)."""
+        """Compute word vectors from character ids: (words, max_characters) -> (words, projection)."""
         x = super().forward(ids)
         if self.projection is not None:
             x = self.projection(x)
@@ -84,8 +83,8 @@ class CharEncoder(CharacterCNN):
 
 
 class WordEncoder(nn.Module):
-    """A token encoder that looks up word vectors in a table. bilm-tf models need this encoder if they have
-    no `char_cnn`, or if their token embeddings were dumped to a file."""
+    """A token encoder that looks up word vectors in an embedding matrix. It is for bilm-tf models without
+    character CNN, and for bilm-tf models with word vectors that were dumped to a file."""
 
     boundaries = (BOS, EOS)
     alphabet = ""
@@ -97,30 +96,31 @@ class WordEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize the table by Glorot's rule, which is the default of TensorFlow and bilm-tf."""
+        """Initialize the word vectors by Glorot's rule, which is the default of TensorFlow and bilm-tf."""
         nn.init.xavier_uniform_(self.words)
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words of the table, in the order of its rows. `<S>`, `</S>` and `<UNK>` must be among the
-        words."""
+        """Set the words of the embedding matrix, in the order of its rows. `<S>`, `</S>` and `<UNK>` must be
+        among the words. `alphabet` is ignored."""
         self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, UNK))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the table rows of K words, (K,). Unknown words get the row of `<UNK>`."""
+        """Return the row of each word in the embedding matrix, (words,). Unknown words get the row of
+        `<UNK>`."""
         unknown = self._row_of[UNK]
         return torch.tensor([self._row_of.get(word, unknown) for word in words], dtype=torch.int64)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Look up the vectors of distinct words: (K,) integers -> (K, projection)."""
+        """Look up rows of the embedding matrix: (words,) integers -> (words, projection)."""
         return nn.functional.embedding(ids, self.words)
 
 
 class LexiconEncoder(nn.Module):
     """The token encoder of ELMoForManyLangs (`ConvTokenEmbedder`).
 
-    The encoder concatenates the word vector and the features of a character CNN over code points, and
-    projects the result. A model can lack either the word vectors or the features. A word is cut to
-    `max_characters - 2` code points before the word is looked up.
+    The encoder concatenates a word vector from an embedding matrix and the features of a character CNN over
+    code points, and projects the result. A model can lack either the word vectors or the character CNN. A
+    word is cut to `max_characters - 2` code points before its vector is looked up.
     """
 
     boundaries = BOUNDARIES
@@ -140,7 +140,7 @@ class LexiconEncoder(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialize word vectors as ELMoForManyLangs does: uniform, then scaled to length 1 (`embedding_layer.py`)."""
+        """Initialize word vectors as ELMoForManyLangs does: uniform, then scaled to length 1."""
         if self.words is not None:
             nn.init.uniform_(self.words, -1.0, 1.0)
             with torch.no_grad():
@@ -148,12 +148,12 @@ class LexiconEncoder(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The characters of the table of code points; see `TokenEncoder.alphabet`."""
+        """The characters that have a vector, in the order of their ids."""
         return self._alphabet.characters
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words and characters of the tables, in the order of their rows. `<bos>`, `<eos>` and `<oov>` must be
-        among the words."""
+        """Set the words and the characters of the embedding matrices, in the order of the rows. `<bos>`,
+        `<eos>` and `<oov>` must be among the words."""
         marks = N_MARKS if self.cnn is not None else 0
         if marks + len(alphabet) != self.config.n_symbols:
             raise ValueError(
@@ -165,10 +165,11 @@ class LexiconEncoder(nn.Module):
             self._row_of = _rows(vocabulary, len(self.words), (*self.boundaries, _OOV))
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the row of each word and the rows of its characters, (K, 1 + max_characters).
+        """Return the row of each word in the embedding matrix, followed by the character ids of the word:
+        (words, 1 + max_characters).
 
-        If the model has no word vectors, the row of the word is missing: (K, max_characters). If the model
-        has no characters, the rows of characters are missing: (K, 1).
+        If the model has no word vectors, the result is (words, max_characters). If the model has no character
+        CNN, the result is (words, 1).
         """
         size = self.config.max_characters
         columns = []
@@ -181,7 +182,7 @@ class LexiconEncoder(nn.Module):
         return torch.from_numpy(np.concatenate(columns, 1))
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Compute the vectors of distinct words: (K, 1 + max_characters) integers -> (K, projection)."""
+        """Compute word vectors, (words, projection), from the result of `ids`."""
         features = []
         if self.words is not None:
             features.append(nn.functional.embedding(ids[:, 0], self.words))
@@ -191,7 +192,8 @@ class LexiconEncoder(nn.Module):
 
 
 def _rows(names: Sequence[str], count: int, required: Sequence[str]) -> dict[str, int]:
-    """Check the words of a word table, and return a dict from each word to its row."""
+    """Return a dict from each word to its row in the embedding matrix. Raise an error if a required word is
+    missing, or if the number of words is not `count`."""
     rows = {name: row for row, name in enumerate(names)}
     if missing := [name for name in required if name not in rows]:
         raise ValueError(f"The vocabulary of a biLM with word input has no {', '.join(missing)}")

@@ -66,8 +66,11 @@ class Message:
                 self._numbers[field] = int.from_bytes(content, "little")
 
     def number(self, field: int) -> int:
-        """Return the number in the field with the number `field`. The number of a missing field is 0, because
-        messages omit such fields."""
+        """Return the integer in a field. It is 0 if the field is missing, because messages omit such fields.
+
+        Args:
+            field: number of the field.
+        """
         number = self._numbers.get(field, 0)
         return number - (1 << 64) if number >> 63 else number
 

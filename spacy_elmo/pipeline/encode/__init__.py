@@ -1,1 +1,2 @@
-"""The computation of biLM layers for Docs: spans, sequences, batches, and the biLM inside a thinc model."""
+"""The computation of biLM layers for Docs: Docs are split into spans, the spans are sorted into batches, and
+a thinc model with the biLM computes the layers."""

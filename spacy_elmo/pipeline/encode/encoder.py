@@ -1,4 +1,4 @@
-"""`spacy-elmo.BiLM.v1`, the thinc model of the `elmo` component. It computes the layers of tokens."""
+"""`spacy-elmo.BiLM.v1`, the thinc model of the `elmo` component. It computes the biLM layers of Docs."""
 
 import itertools
 import warnings
@@ -43,8 +43,8 @@ def BiLM_v1(
 
     The output for each Doc is (layers, n_tokens, width), with zeros for whitespace tokens.
 
-    `BiLMConfig` explains the arguments. If an argument is null, its value comes from the weights file or the
-    saved pipeline. All other arguments must agree with the weights. With random weights, null means the
+    `BiLMConfig` explains the arguments. An argument with the value null is read from the weights file or from
+    the saved pipeline; all other arguments must agree with the weights. For random weights, null means the
     default of `BiLMConfig`. A `cell_clip` or `proj_clip` of 0 means no clipping.
     """
     stated = {name: value for name, value in locals().items() if value is not None}
@@ -65,7 +65,10 @@ def BiLM_v1(
 def configure(
     model: Model[list[Doc], list[Floats3d]], options: BiLMOptions, *, lang: str | None = None
 ) -> None:
-    """Set the options from the config on a `BiLM_v1` model.
+    """Set the options of a component on the component's `BiLM_v1` model.
+
+    Args:
+        lang: language of the pipeline; None: the language is unknown.
 
     Raises:
         ValueError: the model is not a `spacy-elmo.BiLM.v1`.
@@ -79,16 +82,15 @@ def configure(
 
 
 def shim_of(model: Model[list[Doc], list[Floats3d]]) -> BiLMShim:
-    """Return the shim of a `BiLM_v1` model."""
+    """Return the shim of a `BiLM_v1` model: the thinc object that holds the torch network."""
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
     return shim
 
 
 def layers_and_width(model: Model[list[Doc], list[Floats3d]]) -> tuple[int, int]:
-    """Return the number of layers of a biLM, L + 1, and their width, 2P. Load the weights if necessary.
-
-    The width also becomes the model's dim "nO".
+    """Return the number of layers of a `BiLM_v1` model (the token encoder and the LSTM layers) and their
+    width (both directions together). Load the weights if necessary. Set the model's dim "nO" to the width.
     """
     config = shim_of(model).config
     model.set_dim("nO", config.width, force=True)
@@ -96,7 +98,7 @@ def layers_and_width(model: Model[list[Doc], list[Floats3d]]) -> tuple[int, int]
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Read the weights file. If the config names no weights, draw random weights."""
+    """Read the weights file. If the option `weights` is null, draw random weights."""
     shim_of(model).initialize()
     layers_and_width(model)
 
@@ -106,8 +108,8 @@ def forward(
 ) -> tuple[list[Floats3d], Callable]:
     """Compute the layers of each Doc. In prediction, the arrays of different Docs share no memory.
 
-    The backward pass takes float32 gradients in the shapes of the layers, and computes as if the layers had
-    not been rounded to `dtype`.
+    The second result is the function for the backward pass. It takes float32 gradients in the shapes of the
+    layers, and ignores the rounding of the layers to the option `dtype`.
     """
     docs = list(docs)
     if is_train and shim_of(model).trainable and docs:
@@ -117,8 +119,8 @@ def forward(
 
 
 def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
-    """Return the average of the layers for each Doc, (n_tokens, width). This needs less memory than all
-    layers."""
+    """Return the average of the layers for each Doc, (n_tokens, width). The average needs less memory than
+    all layers."""
     return _predict(model, docs, average=True)
 
 
@@ -127,7 +129,8 @@ def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
 
 
 def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
-    """Yield the Docs in order, in groups of at most `tokens` tokens. A longer Doc is a group of its own."""
+    """Yield lists of consecutive Docs that have at most `tokens` tokens together. A Doc with more tokens is
+    yielded in a list of its own."""
     group: list[Doc] = []
     total = 0
     for doc in docs:
@@ -154,11 +157,12 @@ def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
 def _compute(
     model: Model, docs: list[Doc], *, train: bool = False, average: bool = False
 ) -> tuple[Any, Callable]:
-    """Compute the layers of all T tokens of some Docs, (layers, T, width).
+    """Compute the layers of all tokens of some Docs, (layers, tokens, width).
 
     Args:
-        train: build an autograd graph, and return the backward pass as the second result.
-        average: compute the average of the layers instead, (T, width).
+        train: build an autograd graph, and return the function for the backward pass as the second result.
+            Otherwise, the second result is a function that does nothing.
+        average: compute the average of the layers instead, (tokens, width).
     """
     options, shim = model.attrs["options"], shim_of(model)
     n_layers, width = layers_and_width(model)

@@ -1,5 +1,5 @@
-"""Functions for the parameters of a biLM: which parameters are trained, with which learning rates, whether
-they have changed, and which data type can store them."""
+"""Functions for the parameters of a biLM. They select the parameters to train and their learning rates,
+detect changes of parameters, and choose the data type of saved parameters."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..factory_options import Trainable
 
 
 def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
-    """Enable gradients for the `trainable` part of the biLM (None: no part), and disable them for the
-    rest."""
+    """Enable gradients for the parameters that the option `trainable` selects (None: no parameters), and
+    disable gradients for all others."""
     last_layer = f"lstm.{bilm.config.layers - 1}."
     prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
     for name, param in bilm.named_parameters():
@@ -24,7 +24,7 @@ def require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
 
 
 def change_counters(module: nn.Module) -> list[tuple[int, int]]:
-    """Return the id of each parameter, and torch's count of in-place changes to the parameter.
+    """For each parameter, return its id, and how often torch has changed the parameter in place.
 
     Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`, but not changes of
     `parameter.data`.
@@ -33,15 +33,18 @@ def change_counters(module: nn.Module) -> list[tuple[int, int]]:
 
 
 def new_version() -> str:
-    """Return a new unique identifier for a set of parameter values."""
+    """Return a new unique identifier for the current values of all parameters."""
     return uuid.uuid4().hex
 
 
 def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[float]:
-    """For each layer of the biLM, return the factor for the learning rate. Layer 0 is the token encoder.
+    """Return a list with the learning-rate factor of each layer of the biLM. Layer 0 is the token encoder.
+
+    Args:
+        factor: the option `learn_rate_factor`: one number for all layers, or one number for each layer.
 
     Raises:
-        ValueError: `factor` is a list, but its length is not the number of layers.
+        ValueError: `factor` is a list, but the length of the list is not the number of layers.
     """
     if not isinstance(factor, list):
         return [factor] * (config.layers + 1)
@@ -54,12 +57,13 @@ def factors_by_layer(factor: float | list[float], config: BiLMConfig) -> list[fl
 
 
 def layer_of(name: str) -> int:
-    """Return the number of the layer that contains the parameter `name`; 0 is the token encoder."""
+    """Return the index of the layer that contains the parameter with this name. Layer 0 is the token
+    encoder."""
     return int(name.split(".")[1]) + 1 if name.startswith("lstm.") else 0
 
 
 def narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """Return float16 if float16 represents all values exactly, as it does for weights from a float16 file.
-    Otherwise, return float32."""
+    """Return float16 if float16 represents all values of the tensors exactly, as for weights from a float16
+    file. Otherwise, return float32."""
     exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
     return torch.float16 if exact else torch.float32

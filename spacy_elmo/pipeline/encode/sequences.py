@@ -1,4 +1,5 @@
-"""The words of Docs as input for a biLM, and the computation of the layers of these words."""
+"""Class that prepares the words of Docs as input for a biLM, and a function that computes the layers of these
+words."""
 
 from __future__ import annotations
 
@@ -19,31 +20,33 @@ from ..factory_options import SpanGetter
 from .spans import distinct_words, spans_of
 
 FirstState = Callable[[int], tuple[Tensor, Tensor] | None]
-"""Function from the number of sequences to their start state (argument `state` of `BiLM.forward_chunks`)."""
+"""Function that takes a number of sequences, and returns the initial LSTM state of these sequences (the
+argument `state` of `BiLM.forward_chunks`); None means zeros."""
 
 
 @dataclass
 class Sequences:
-    """The spans of some Docs, without whitespace tokens."""
+    """The spans of some Docs, without whitespace tokens. The biLM processes each span as a separate sequence."""
 
     words: list[str]
     """The distinct words of the Docs."""
     lengths: np.ndarray
-    """Number of words of each span, at least 1, (S,)."""
+    """Number of words of each span, at least 1, (spans,)."""
     rows: np.ndarray
-    """Index in `words` of every word of all spans, span after span, (N,)."""
+    """For each occurrence of a word in the spans, span after span: index of the word in the attribute
+    `words`, (occurrences,)."""
     tokens: np.ndarray
-    """Index of each of these N words in the concatenated tokens of the Docs, (N,). If spans overlap, the
-    index of a shared word occurs several times."""
+    """For each occurrence of a word in the spans, span after span: index of the token in the concatenated
+    Docs, (occurrences,). If spans overlap, the index of a token in several spans occurs several times."""
     n_tokens: int
-    """Number T of tokens of the Docs, including whitespace tokens."""
+    """Number of tokens of the Docs, including whitespace tokens."""
 
     @classmethod
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
-        """Split Docs into the spans that a span getter returns (see `spans_of`).
+        """Create `Sequences` from Docs and from the spans that a span getter returns.
 
         Raises:
-            ValueError: see `spans_of`.
+            ValueError: `get_spans` returns wrong spans (see `spans_of`).
         """
         words, rows = distinct_words(docs)
         starts, ends = _borders(docs, get_spans)
@@ -54,17 +57,17 @@ class Sequences:
 
     @functools.cached_property
     def overlap(self) -> bool:
-        """True if some word is in several spans."""
+        """True if some token is in several spans."""
         return bool((np.bincount(self.tokens) > 1).any())
 
     def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield batches of at most `max_tokens` words. A span with more words is a batch of its own.
+        """Yield batches of spans. A batch has at most `max_tokens` words, or contains only one longer span.
 
         Spans are sorted by length, longest first, so the spans of a batch have nearly equal lengths.
 
         Yields:
-            The lengths of the s spans of a batch, (s,); and the positions of the n words of these spans in
-            `rows`, (n,).
+            For each batch, two arrays: the lengths of its spans, (spans,); and for each word of these spans,
+            span after span, the index of the word in the attribute `rows`, (words,).
         """
         ends = np.cumsum(self.lengths)
         order = np.argsort(-self.lengths, kind="stable")
@@ -83,8 +86,8 @@ def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndar
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Concatenate the ranges of integers from `starts[i]` to `ends[i] - 1`. Return two arrays: for each
-    integer, the index i of its range; and the integers."""
+    """Concatenate the ranges of integers `starts[i]`, ..., `ends[i] - 1` for each i. Return two arrays of the
+    same length: the index i of the range for each integer; and the integers themselves."""
     sizes = ends - starts
     ranges = np.repeat(np.arange(len(sizes)), sizes)
     shift = starts - (np.cumsum(sizes) - sizes)
@@ -113,16 +116,18 @@ def write_layers(
 ) -> Tensor:
     """Write the layers of every word to an array, and return a tensor that shares the memory of the array.
 
+    A token in several spans gets the mean of its vectors.
+
     Args:
         bilm: the network. The returned tensor has an autograd graph if gradients are enabled and some
             parameter requires a gradient.
-        array: zeros for the T tokens of the Docs, (L+1, T, W), or (T, W) if `average` is true. A word in
-            several sequences gets the mean of its vectors.
-        sequences: the spans of the Docs, and their words.
-        max_words: number of words to process at once (a chunk). In training, pass the number of all words: no
-            gradient flows from a chunk to the previous chunk, and chunks would save no memory, because the
-            autograd graph stores all words.
-        first_state: function from the number of sequences to their start state.
+        array: zeros for all tokens of the Docs, (layers, tokens, width), or (tokens, width) if `average` is
+            true.
+        sequences: the spans of the Docs, and the words in these spans.
+        max_words: number of words to process together (a chunk). In training, pass the number of all words,
+            because no gradient flows from a chunk to the previous chunk.
+        first_state: function that returns the initial LSTM state for a number of sequences (see
+            `FirstState`).
         average: write the average of the layers instead of the layers.
     """
     target = torch.from_dlpack(array)
@@ -147,11 +152,12 @@ def write_layers(
 def _chunks(
     bilm: BiLM, sequences: Sequences, max_words: int, first_state: FirstState
 ) -> Iterator[tuple[np.ndarray, list[Tensor]]]:
-    """Compute the layers in chunks. A chunk has m words in each direction.
+    """Compute the layers in chunks of at most about `max_words` words in each direction.
 
     Yields:
-        For each chunk: the word indices in each direction, (2, m); and a list that contains one tensor for
-        each layer, (2, m, P).
+        For each chunk: for the forward and the backward direction, the indices in `sequences.rows` of the
+        words, (2, words); and a list that contains one tensor for each layer, (2, words, width of one
+        direction).
     """
     token_ids = bilm.token_ids(sequences.words)
     for lengths, batch in sequences.batches(max_words):
@@ -162,10 +168,12 @@ def _chunks(
 
 
 def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
-    """Write forward outputs to the first half of the vectors, and backward outputs to the second half.
+    """Write forward outputs to the first half of some vectors, and backward outputs to the second half.
 
     Args:
-        rows: indices of the vectors for each direction, (2, m).
+        target: the vectors of each layer, (layers, vectors, width).
+        layers: for each layer, the outputs of both directions, (2, words, width of one direction).
+        rows: for each direction, the index in `target` of the vector of each word, (2, words).
     """
     half = target.shape[2] // 2
     for direction, own in enumerate(rows):

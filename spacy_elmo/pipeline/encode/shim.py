@@ -1,4 +1,4 @@
-"""The shim that holds a biLM in a thinc model, and loads, trains, copies and saves the biLM's parameters."""
+"""Thinc shim (wrapper of a torch network) that loads, trains, copies and saves the parameters of a biLM."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _outside_inference_mode = torch.inference_mode(False)
 
 
 class BiLMShim(PyTorchShim):
-    """A thinc shim that holds a biLM, and loads it at its first use. The inputs of the shim are the arguments
-    of `write_layers`, without `bilm` and `first_state`.
+    """A thinc shim (wrapper of a torch network) for a biLM, which is loaded at its first use. The inputs of
+    the shim are the arguments of `write_layers`, without `bilm` and `first_state`.
 
     This class differs from `PyTorchShim` in three points. A copy of the shim gets a new id, so the copy does
     not share the optimizer's moments with the original. `use_params` looks up averages under the keys that
@@ -50,7 +50,7 @@ class BiLMShim(PyTorchShim):
     during training. (No layer of a biLM behaves differently in training mode.)
 
     Args:
-        shape: the fields of `BiLMConfig` that the config sets; the weights must agree with these fields.
+        shape: the fields of `BiLMConfig` that the pipeline's config sets. The weights must agree with them.
     """
 
     def __init__(self, shape: Mapping[str, Any] | None = None) -> None:
@@ -81,7 +81,7 @@ class BiLMShim(PyTorchShim):
         return self._model
 
     def ensure_loaded(self) -> None:
-        """Load the network if it is not loaded yet. The errors are the same as for the property `bilm`."""
+        """Load the network if it is not loaded yet. The property `bilm` lists the possible errors."""
         if self._model is None:
             with _LOADING:
                 if self._model is None:
@@ -94,7 +94,7 @@ class BiLMShim(PyTorchShim):
 
     @property
     def trainable(self) -> Trainable | None:
-        """The part of the network that the current step trains; None: no part."""
+        """The option `trainable` if the current training step changes the biLM; otherwise None."""
         options = self.options
         frozen = options.frozen or self._steps < options.unfreeze_at
         return None if frozen else options.trainable
@@ -107,8 +107,8 @@ class BiLMShim(PyTorchShim):
 
     @property
     def version(self) -> str:
-        """Identifier of the current parameter values. The identifier changes with the values, even if other
-        code changes the values (except through `parameter.data`). The network is loaded if necessary."""
+        """Identifier of the current parameter values. The identifier changes whenever any code changes the
+        values (except through `parameter.data`). The network is loaded if necessary."""
         counters = change_counters(self.bilm)
         if counters != self._counters:
             self._counters, self._version = counters, new_version()
@@ -126,10 +126,10 @@ class BiLMShim(PyTorchShim):
             require_gradients(self._model, self.trainable)
 
     def checksum(self) -> str:
-        """Return a digest of everything that determines the layers of a sentence, as 32 hexadecimal digits.
+        """Return a hash of everything that determines the layers of a sentence, as 32 hexadecimal digits.
 
-        The digest covers shape, parameters, precision, vocabulary, alphabet, and the start state if `start`
-        is "warm".
+        The hash covers the config, parameters, precision, vocabulary and alphabet of the biLM, and the
+        initial LSTM state if the option `start` is "warm".
         """
         digest = Digest()
         settings = [self.config.to_dict(), self._vocabulary, self.options.precision]
@@ -144,8 +144,8 @@ class BiLMShim(PyTorchShim):
         return digest.hexdigest()
 
     def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
-        """Return the start state for a number of sequences: the argument `state` of `BiLM.forward`. None
-        means zeros."""
+        """Return the initial LSTM state for this number of sequences (argument `state` of `BiLM.forward`);
+        None means zeros."""
         if self.options.start == "zero":
             return None
         bilm = self.bilm
@@ -154,13 +154,13 @@ class BiLMShim(PyTorchShim):
 
     @_outside_inference_mode
     def initialize(self) -> None:
-        """Read the weights file, even if it was read before. If `weights` is null, draw random weights
-        instead. Set the count of training steps to 0.
+        """Read the weights file, even if it was read before. If the option `weights` is null, draw random
+        weights instead. Set the count of training steps to 0.
 
         Raises:
             OSError: the weights file does not exist or cannot be read.
-            ValueError: the file is not a weights file; the shape of the weights differs from the config; or
-                `start` is "warm", but the file contains no start state.
+            ValueError: the file is not a weights file; the weights do not agree with the config; or the
+                option `start` is "warm", but the file contains no initial LSTM state.
         """
         self._steps = 0
         with _LOADING:
@@ -170,8 +170,8 @@ class BiLMShim(PyTorchShim):
                 self._load()
 
     def begin_update(self, inputs: ArgsKwargs) -> tuple[Tensor, Callable[[ArgsKwargs], None]]:
-        """Run the network with an autograd graph. The returned callback takes the arguments of
-        `torch.autograd.backward`, and adds to the gradients of the parameters."""
+        """Run the network with an autograd graph. Return the layers and a function that takes the arguments
+        of `torch.autograd.backward` and adds to the gradients of the parameters."""
         with torch.enable_grad():
             output = self._run(self.bilm, inputs)
 
@@ -183,8 +183,8 @@ class BiLMShim(PyTorchShim):
         return output, backprop
 
     def predict(self, inputs: ArgsKwargs) -> Tensor:
-        """Run the network without an autograd graph. The first run after a change of the weights prepacks the
-        weights."""
+        """Run the network without an autograd graph. The first call after a change of the weights converts
+        the weights for fast products (see `bilm_for_inference`)."""
         with plain_inference(self.bilm.device):
             return self._run(self.bilm_for_inference(), inputs)
 
@@ -192,7 +192,8 @@ class BiLMShim(PyTorchShim):
         return write_layers(bilm, *inputs.args, first_state=self.first_state, **inputs.kwargs)
 
     def bilm_for_inference(self) -> BiLM:
-        """Return a copy of the network with prepacked weights. The copy can only predict."""
+        """Return a copy of the network for prediction only, with weights in a format for fast products. The
+        copy is kept until the weights change."""
         # Read the version first: if another thread changes the parameters meanwhile, the version differs afterwards.
         version, ready = self.version, self._inference_bilm
         if ready is None or ready[0] != version:
@@ -201,13 +202,13 @@ class BiLMShim(PyTorchShim):
         return ready[1]
 
     def clear_cache(self) -> None:
-        """Empty the cache of word vectors. The last digit of a vector can depend on the words in the
-        cache."""
+        """Empty the cache of the token encoder's outputs for recent words. The words in this cache can affect
+        the last digit of a vector."""
         if self._inference_bilm is not None:
             self._inference_bilm[1].clear_cache()
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Let the optimizer take a step with the accumulated gradients."""
+        """Let the optimizer update the trained parameters with their accumulated gradients."""
         self._steps += 1
         if self._model is None:
             return
@@ -228,8 +229,8 @@ class BiLMShim(PyTorchShim):
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
-        """Within a `with` block, set parameters to the values in `params`, such as averages. The keys of
-        `params` are the optimizer's keys of the parameters."""
+        """Within a `with` block, set parameters to the values in `params`, such as averages over training
+        steps. A key of `params` is the pair (id of this shim, name of the parameter), as in the optimizer."""
         named = self._model.named_parameters() if self._model is not None else ()
         changed = [
             (param, params[self.id, name]) for name, param in named if (self.id, name) in params
@@ -258,7 +259,7 @@ class BiLMShim(PyTorchShim):
             self._inference_bilm = None
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of a complete weights file. No other file is needed to load these bytes."""
+        """Return the bytes of a complete weights file. Loading these bytes needs no other file."""
         bilm = self.bilm
         start = self._start_state
         kept = [] if start is None else [start.h, start.c]
@@ -276,8 +277,8 @@ class BiLMShim(PyTorchShim):
         """Load the weights from the bytes that `to_bytes` has returned.
 
         Raises:
-            ValueError: the bytes are damaged; the shape of the weights differs from the config; or `start` is
-                "warm", but the bytes contain no start state.
+            ValueError: the bytes are damaged; the weights do not agree with the config; or the option `start`
+                is "warm", but the bytes contain no initial LSTM state.
         """
         with _LOADING:
             self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))

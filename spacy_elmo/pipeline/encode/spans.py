@@ -13,8 +13,8 @@ from ..factory_options import SpanGetter
 
 
 def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Split each Doc into sentences by the rule of `text.sentences`. This is the default. The rule uses no
-    annotation."""
+    """Split each Doc into sentences with the rule in `text/sentences.py`, which uses no annotation. This is
+    the default span getter."""
     words, rows = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
     starts = np.split(starts_of_kinds(word_kinds(words)[rows], lengths), np.cumsum(lengths)[:-1])
@@ -29,7 +29,7 @@ def _cut(doc: Doc, starts: list[int]) -> list[Span]:
 
 
 def sentence_spans(docs: Sequence[Doc]) -> list[list[Span]]:
-    """Return the sentences (`doc.sents`) that a component has set on each Doc."""
+    """Return the sentences of each Doc (`doc.sents`), which another component must have set."""
     return [list(doc.sents) for doc in docs]
 
 
@@ -39,8 +39,8 @@ def whole_docs(docs: Sequence[Doc]) -> list[list[Span]]:
 
 
 def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Span]]:
-    """Return windows of `size` tokens of each Doc. A window starts every `stride` tokens. The last window
-    ends at the end of the Doc, and can be shorter."""
+    """Split each Doc into windows of `size` tokens that start every `stride` tokens. The last window ends at
+    the end of the Doc, and can be shorter."""
     return [
         [doc[start : start + size] for start in range(0, max(len(doc) - size + stride, 1), stride)]
         for doc in docs
@@ -48,19 +48,21 @@ def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Sp
 
 
 def sents_v1() -> SpanGetter:
-    """Return the span getter `sentence_spans`, for `@misc = "spacy-elmo.sents.v1"`. The component that sets
-    the sentences must run before elmo. So in training, list this component in `annotating_components`."""
+    """Return the span getter `sentence_spans`, for `@misc = "spacy-elmo.sents.v1"` in a config. The component
+    that sets the sentences must run before `elmo`. So for training, list that component in
+    `annotating_components`."""
     return sentence_spans
 
 
 def doc_v1() -> SpanGetter:
-    """Return the span getter `whole_docs`, for `@misc = "spacy-elmo.doc.v1"`."""
+    """Return the span getter `whole_docs`, for `@misc = "spacy-elmo.doc.v1"` in a config."""
     return whole_docs
 
 
 def windows_v1(size: int, stride: int) -> SpanGetter:
-    """Return the span getter `window_spans`, for `@misc = "spacy-elmo.windows.v1"`. A token in several
-    windows gets the mean of its vectors in these windows.
+    """Return the span getter `window_spans` with this size and stride, for `@misc = "spacy-elmo.windows.v1"`
+    in a config. The biLM computes a vector for each token in each window. A token in several windows gets the
+    mean of these vectors.
 
     Raises:
         ValueError: windows would be empty, or some tokens would be in no window.
@@ -75,10 +77,10 @@ def windows_v1(size: int, stride: int) -> SpanGetter:
 
 
 def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable[Span]]:
-    """Return the spans that a span getter returns for each Doc. If `get_spans` is None, `rule_spans` is used.
+    """Call a span getter, and return the spans of each Doc. If `get_spans` is None, `rule_spans` is called.
 
     Raises:
-        ValueError: the span getter (possibly a user's function) does not return one list of spans per Doc.
+        ValueError: the span getter does not return one list of spans for each Doc.
     """
     spans = list((get_spans or rule_spans)(list(docs)))
     if len(spans) != len(docs):
@@ -89,8 +91,8 @@ def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable
 
 
 def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
-    """Return the distinct words of some Docs, and an array, (T,). The array contains the index of the word
-    for each of the T tokens of the Docs."""
+    """Return a list of the distinct words of some Docs, and an array, (tokens,). For each token of the Docs,
+    the array contains the index of the token's word in the list."""
     ends = np.cumsum([len(doc) for doc in docs])
     empty = np.zeros(0, dtype=np.uint64)
     orths = np.concatenate([empty, *(doc.to_array(ORTH) for doc in docs)])

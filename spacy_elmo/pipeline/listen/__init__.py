@@ -1,5 +1,5 @@
-"""The use of a biLM's layers by other components: listeners, scalar mixes, and the gradients for the biLM.
+"""Thinc layers with which other components use the layers of a biLM, and pass gradients to the biLM.
 
-A listener applies a scalar mix to the layers of an `elmo` component. `scalar_mix.py` contains the scalar mix
-and its options (`MixOptions`), such as dropout.
+A listener applies a scalar mix (a weighted sum with learnt weights) to the layers of an `elmo` component.
+`scalar_mix.py` contains the scalar mix and its options, such as dropout.
 """

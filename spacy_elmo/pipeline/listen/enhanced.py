@@ -17,22 +17,24 @@ def ElmoEnhanced_v1(
     input: Model[list[Doc], list[Floats2d]] | None = None,
     output: Model[list[Doc], list[Floats2d]] | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Concatenate ELMo vectors to the input and output of an encoder: [x ; ELMo] -> encode -> [h ; ELMo].
+    """Build an encoder with ELMo vectors concatenated to the embeddings x of the tokens, to the outputs h of
+    the encoder, or to both: [x ; ELMo] -> encode -> [h ; ELMo] (Peters et al. 2018, section 3.3).
 
-    The output is (n_tokens, width) per Doc (Peters et al. 2018, section 3.3).
+    The output is (n_tokens, width) per Doc. The width is the output width of `encode`, plus the width of the
+    ELMo vectors if `output` is given.
 
-    The two ELMo layers are separate: each has a scalar mix with its own weights. The model's refs "input" and
-    "output" are these two layers. The input of `encode` is projected to the width that `encode` expects (see
-    `project_to_width`). The width of the model's output is the output width of `encode`, plus the width of
-    ELMo if `output` is given.
+    The layers `input` and `output` are separate: each has a scalar mix with its own weights. They are also
+    the refs "input" and "output" of the model. The input of `encode` is projected to the width that `encode`
+    expects (see `project_to_width`).
 
     Args:
         encode: the encoder that computes h, such as `spacy.TorchBiLSTMEncoder.v1`.
-        embed: the embedding that computes x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode`
-            is only ELMo.
-        input: the ELMo layer for the input, an `ElmoListener_v1` or an `ElmoTok2Vec_v1`; null: the input of
-            `encode` is only x.
-        output: the ELMo layer for the output, of one of these two types; null: the output is only h.
+        embed: the layer that computes x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode` is
+            only the ELMo vectors.
+        input: an `ElmoListener_v1` or `ElmoTok2Vec_v1` with the ELMo vectors for the input; null: the input
+            of `encode` is only x.
+        output: an `ElmoListener_v1` or `ElmoTok2Vec_v1` with the ELMo vectors for the output; null: the
+            output is only h.
 
     Raises:
         ValueError: `input` and `output` are both missing, or `embed` and `input` are both missing.
@@ -63,12 +65,12 @@ def ElmoEnhanced_v1(
 def project_to_width(
     encode: Model[list[Floats2d], list[Floats2d]],
 ) -> Model[list[Floats2d], list[Floats2d]]:
-    """Build a layer that projects vectors to the input width of an encoder. It uses a Maxout layer, as
-    spaCy's embeddings do.
+    """Build a layer that projects vectors to the input width of an encoder with a Maxout layer, as spaCy's
+    embeddings do. Vectors that already have this width are not changed.
 
-    The width is the encoder's dim "nI". If "nI" is not set, the width is the encoder's dim "nO", because
-    spaCy's window encoders add their input to their output. Vectors that already have this width are not
-    changed. If neither dim is set, no vectors are changed.
+    The input width is the encoder's dim "nI". If "nI" is not set, the input width is the encoder's dim "nO",
+    because spaCy's window encoders add their input to their output. If neither dim is set, no vectors are
+    changed.
     """
     width = encode.maybe_get_dim("nI") or encode.maybe_get_dim("nO")
     # dropout = 0.0, not None, because [training] dropout changes only layers that have a dropout.
@@ -79,7 +81,7 @@ def project_to_width(
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
-    """Initialize the Maxout layer, unless the vectors of the sample already have the encoder's width."""
+    """Initialize the Maxout layer, unless the sample vectors X already have the encoder's input width."""
     if X is None or model.maybe_get_dim("nO") not in (None, get_width(X)):
         model.layers[0].initialize(X=X)
 

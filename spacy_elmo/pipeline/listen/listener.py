@@ -19,33 +19,38 @@ _SENTINEL = "elmo_listener"
 
 
 class ListenerState(ConfigOnly):
-    """The settings of a listener, and its link to an `elmo` component. They are not saved with the model.
+    """The settings of a listener, and the listener's link to an `elmo` component. This object is not saved
+    with the model.
 
     A copy of a listener (`nlp.rehearse` makes such copies) is linked to the same `elmo` component as the
     original. If a whole pipeline is copied or unpickled, the new `elmo` component links the new listeners to
     itself.
+
+    Args:
+        upstream_name: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
+        width: width of the biLM's layers in the config; None if the config sets no width.
     """
 
     def __init__(self, upstream_name: str, width: int | None) -> None:
         self.upstream_name = upstream_name
         self.width = width
-        """The width in the config; None if the config sets no width."""
+        """The argument `width`."""
         self.docs_are_copies = False
-        """True if the component with the listener does not pass the pipeline's own Docs to its model. The
-        `EntityLinker` trains on copies and predicts on excerpts of the Docs."""
+        """True if the component with the listener passes copies of Docs to its model. The `EntityLinker`
+        does so: it trains on copies of Docs, and predicts on excerpts of Docs."""
         self._upstream: weakref.ref[Any] | None = None
 
     @property
     def linked_to(self) -> Any:
-        """The linked component; None if no component is linked, or if the component no longer exists."""
+        """The linked `elmo` component; None if there is no link, or if the component no longer exists."""
         return self._upstream() if self._upstream is not None else None
 
     @property
     def source(self) -> LayerSource:
-        """Object from which this listener reads the layers that the linked component computes.
+        """Object from which this listener reads the layers that the linked `elmo` component computes.
 
         Raises:
-            ValueError: no component is linked.
+            ValueError: no `elmo` component is linked.
         """
         upstream = self.linked_to
         if upstream is None:
@@ -60,7 +65,7 @@ class ListenerState(ConfigOnly):
         return upstream.source
 
     def link(self, upstream: Any) -> None:
-        """Link the listener to a component; None: unlink the listener."""
+        """Link the listener to the `elmo` component `upstream`; None: unlink the listener."""
         self._upstream = weakref.ref(upstream) if upstream is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -80,11 +85,11 @@ def ElmoListener_v1(
     width) per Doc.
 
     Args:
-        width: width of the biLM's layers; null: the listener takes the width from the component at
-            `initialize`, and saves it.
-        upstream: the name of the component; "*": the nearest `elmo` component before the listener.
-        options: the options of the scalar mix, such as `layers` and `dropout`. Every field of `MixOptions` is
-            an argument.
+        width: width of the biLM's layers; null: the width of the `elmo` component's biLM, which
+            `nlp.initialize` looks up and which is saved with the model.
+        upstream: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
+        options: the options of the scalar mix. In a config, every field of `MixOptions`, such as `layers` and
+            `dropout`, is an argument of this function.
     """
     return Model(
         "elmo-listener",
@@ -107,10 +112,10 @@ def state_of(listener: Model) -> ListenerState:
 
 
 def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Set the dims of the listener to the dims of the linked biLM.
+    """Set the listener's number of layers and width to the values of the biLM in the linked `elmo` component.
 
     Raises:
-        ValueError: no component is linked, or the component's width differs from the width in the config.
+        ValueError: no `elmo` component is linked, or the width differs from the width in the config.
     """
     state = state_of(model)
     layers, width = layers_and_width(state.source.model)
@@ -127,7 +132,7 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers that the linked component returns for Docs."""
+    """Apply the listener's scalar mix to the layers of Docs from the linked `elmo` component."""
     state = state_of(model)
     return mix_layers(state.source, model.layers[0], docs, is_train, copies=state.docs_are_copies)
 
@@ -135,9 +140,15 @@ def forward(
 def mix_layers(
     source: LayerSource, mix: Model, docs: list[Doc], is_train: bool, *, copies: bool = False
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers that a `LayerSource` returns for Docs. In training, apply the dropout of the mix.
+    """Apply the scalar mix `mix` to the layers of Docs from a `LayerSource`. In training, apply the dropout
+    of the mix to the result.
 
-    If the biLM is trained, the backward pass also gives the gradient of the layers to the `LayerSource`.
+    Args:
+        copies: the Docs are copies (see `ListenerState.docs_are_copies`).
+
+    Returns:
+        The mixed vectors of each Doc, (n_tokens, width), and the function for the backward pass. If the biLM
+        is trained, this function also passes the gradient of the layers to the `LayerSource`.
     """
     add_gradient = None
     if is_train:

@@ -1,7 +1,7 @@
-"""Options and thinc layer of the scalar mix: a weighted sum of a biLM's layers, with weights that a task
-learns.
+"""The scalar mix, a thinc layer, and its options. A scalar mix is a weighted sum of a biLM's layers, with
+weights that are learnt for a task.
 
-Each listener and each `ElmoTok2Vec` has its own mix.
+Each listener and each `ElmoTok2Vec` has its own scalar mix.
 """
 
 import itertools
@@ -27,27 +27,28 @@ class MixOptions(ConfigOnly):
     are not saved with the model, because saved options would override the config.
 
     Raises:
-        ValueError: some values are impossible; the message names all of them.
+        ValueError: some options have impossible values; the message names all these options.
     """
 
     layers: LayerChoice = "mix"
-    """Combination of the layers h_l: "mix" (the weighted sum γ Σ softmax(s)_l h_l, where s and γ are learnt),
-    "average", "top" (only the last layer), or the number of one layer (0 is the context-free layer)."""
+    """Combination of the layers: "mix" (the weighted sum γ Σ softmax(s)_l h_l over the layers h_l, where the
+    scalars s and γ are learnt), "average", "top" (only the last layer), or the index of one layer (0 is the
+    context-free layer)."""
     grad_factor: float = 1.0
-    """Factor by which the gradient into the biLM is multiplied. The gradients of s and γ do not change. The
-    factor weighs this listener against other listeners of the same biLM. With Adam, the same factor for all
-    listeners has no effect."""
+    """Factor by which the gradient for the biLM is multiplied. The gradients of the mix's own parameters do
+    not change. The factor weighs this listener against other listeners of the same biLM. With Adam, the same
+    factor for all listeners has no effect."""
     dropout: float = 0.0
-    """Share of the output values that are set to zero in training. `[training] dropout` does not change this
-    share."""
+    """Dropout rate of the output values in training. The setting `dropout` in the `[training]` block of the
+    config does not change this rate."""
     l2: float = 0.0
-    """The regularization weight λ of Peters et al. (2018). The term λ Σ s² is added to the loss of each
-    batch, and draws the mix towards the average. In the paper, the loss is a mean. In most spaCy components,
-    the loss is a sum over words, so λ = 1 has hardly any effect."""
+    """The regularization weight λ of Peters et al. (2018). The term λ Σ s², where s are the learnt scalars of
+    "mix", is added to the loss of each batch, and draws the mix towards the average. In the paper, the loss
+    is a mean. In most spaCy components, the loss is a sum over words, so λ = 1 has hardly any effect."""
     layer_norm: bool = False
-    """Whether each vector of each layer is normalized over its width, without a learnt scale. bilm-tf and
-    AllenNLP use the mean and variance of all words of the batch instead. So with these libraries, a vector
-    depends on the other Docs of the batch."""
+    """True: each vector of each layer is normalized to mean 0 and variance 1, without a learnt scale. bilm-tf
+    and AllenNLP use the mean and variance of all words in a batch instead. So with these libraries, a vector
+    depends on the other Docs in the batch."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -64,14 +65,15 @@ class MixOptions(ConfigOnly):
 
 
 def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
-    """Build a thinc layer that mixes the layers of each token, γ Σ_l softmax(s)_l h_l (Peters et al. 2018,
-    eq. 1).
+    """Build a thinc layer that computes the weighted sum γ Σ_l softmax(s)_l h_l of the layers h_l of each
+    token (Peters et al. 2018, eq. 1).
 
-    The input is (layers, n, width) per Doc; the output is (n, width) per Doc. The initial mix is the average.
-    The parameter "scale" stores γ - 1, because spaCy's optimizer decays every parameter towards 0.
+    The input is (layers, n_tokens, width) per Doc; the output is (n_tokens, width) per Doc. The initial mix
+    is the average. The parameter "scalars" stores s. The parameter "scale" stores γ - 1, because spaCy's
+    optimizer decays every parameter towards 0.
 
-    The backward pass returns the gradient with respect to the layers. This gradient costs more than the
-    gradients of s and γ. A frozen biLM does not need it, so `inputs=False` skips it.
+    The function for the backward pass returns the gradient of the layers. With `inputs=False`, it skips this
+    slow computation, because a frozen biLM needs no gradient.
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
@@ -85,7 +87,7 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
 
 
 def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
-    """Set the number of layers and the width from a sample of layers. The sample may contain no tokens."""
+    """Set the number of layers and the width from the layers of sample Docs, which may have no tokens."""
     if not X:
         return
     layers, _, width = X[0].shape
@@ -100,8 +102,8 @@ def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Mix the layers in float32, even if the layers are stored as float16. The layers of all Docs are
-    concatenated, because one large operation is faster than one per Doc."""
+    """Compute the weighted sums in float32, even if the layers are float16. The layers of all Docs are
+    concatenated, because one large operation is faster than one operation per Doc."""
     options: MixOptions = model.attrs["options"]
     if not X:
         return [], _nothing
@@ -125,11 +127,11 @@ def forward(
 
 
 def _check_shapes(model: Model, X: list[Floats3d]) -> None:
-    """Check the shape of the layers. Otherwise, a mix without learnt weights would accept the layers of any
-    biLM, and the next layer would fail with a misleading error.
+    """Check the shape of the layers, because a mix without learnt weights would accept the layers of any
+    biLM, and the next thinc layer would fail with a misleading error.
 
     Raises:
-        ValueError: at initialization, the layers had another number or width.
+        ValueError: a Doc has another number of layers, or layers of another width, than at initialization.
     """
     layers, width = model.maybe_get_dim("nL"), model.maybe_get_dim("nO")
     if None in (layers, width):
@@ -144,13 +146,13 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
 
 
 def is_mix(model: Model) -> bool:
-    """Return True if a layer is a `scalar_mix`."""
+    """Return True if a thinc layer is a `scalar_mix`."""
     return model.name == _NAME
 
 
 def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
-    """Return the weight of each layer in a scalar mix, (layers,), and the factor γ. The sum of the weights is
-    1.
+    """Return the weight of each layer in a scalar mix, (layers,), and the factor γ by which the weighted sum
+    is multiplied. The sum of the weights is 1.
 
     Raises:
         ValueError: the mix is not initialized yet.
@@ -189,7 +191,8 @@ def _chosen_layer(model: Model, layers: int) -> int | None:
 
 
 def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool], Any]]:
-    """Return the mix (N, W) of layers (L, N, W), and the backward pass."""
+    """Return the mix, (tokens, width), of the layers h, (layers, tokens, width), and the function for the
+    backward pass."""
     ops, layers = model.ops, len(h)
     if (chosen := _chosen_layer(model, layers)) is not None:
 
@@ -219,8 +222,8 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
 
 
 def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
-    """Return softmax(s) and γ of a mix. If the mix has no learnt parameters, all weights are equal and γ is
-    1."""
+    """Return the weights of the layers, softmax(s), and the factor γ. If the mix has no learnt parameters,
+    all weights are equal and γ is 1."""
     if "scalars" not in model.param_names:
         return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0
     if not model.has_param("scalars"):
@@ -234,7 +237,8 @@ def _softmax(ops: Ops, scalars: Any) -> Floats1d:
 
 
 def _normalize(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3d]]:
-    """Normalize to mean 0 and variance 1 over the last axis. The zeros of whitespace tokens stay zeros."""
+    """Normalize each vector (last axis of `x`) to mean 0 and variance 1, and return the result and the
+    function for the backward pass. The zero vectors of whitespace tokens stay zero."""
     centered = x - x.mean(axis=-1, keepdims=True)
     inverse = 1 / ops.xp.sqrt((centered**2).mean(axis=-1, keepdims=True) + _EPSILON)
     normed = centered * inverse

@@ -1,5 +1,5 @@
-"""`spacy-elmo.ElmoTok2Vec.v1`: a layer with its own biLM and scalar mix. The layer can also replace a
-listener."""
+"""`spacy-elmo.ElmoTok2Vec.v1`: a thinc layer with its own biLM and scalar mix. `nlp.replace_listeners`
+replaces listeners by this layer."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -28,18 +28,18 @@ def ElmoTok2Vec_v1(
     mix_options: MixOptions,
     cache_mb: float = 0,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a layer with its own biLM and scalar mix. The layer needs no `elmo` component. Its output is
+    """Build a thinc layer with its own biLM and scalar mix, which needs no `elmo` component. The output is
     (n_tokens, width) per Doc.
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
-        bilm_options: the options of the biLM. Every field is an argument, as in the `elmo` component.
-            `unfreeze_at` counts the optimizer steps of the component that contains this layer. If
-            `replace_listeners` copies a biLM, the copy continues the count of the original. Saving and
+        bilm_options: the options of the biLM. In a config, every field of `BiLMOptions` is an argument of
+            this function. `unfreeze_at` counts the optimizer steps of the component that contains this layer.
+            If `replace_listeners` copies a biLM, the copy continues the count of the original. Saving and
             loading the pipeline sets the count to 0.
-        mix_options: the options of the scalar mix. Every field is an argument, as in `ElmoListener_v1`.
-        cache_mb: size in megabytes of a cache for layers while the biLM is frozen, as in the `elmo`
-            component. The default is 0, because every replaced listener would have its own cache.
+        mix_options: the options of the scalar mix. In a config, every field of `MixOptions` is an argument.
+        cache_mb: size in megabytes of a cache for layers while the biLM is frozen. The default is 0, because
+            each layer that replaces a listener would need the memory of its own cache.
     """
     configure(bilm, bilm_options)
     return _chain(bilm, scalar_mix(mix_options), cache_mb)
@@ -57,7 +57,7 @@ def _chain(bilm: Model, mix: Model, cache_mb: float) -> Model[list[Doc], list[Fl
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Load the biLM and set the dims of the layer to the dims of the biLM."""
+    """Load the biLM, and set the number of layers and the width of the scalar mix to the biLM's values."""
     bilm, mix = model.layers
     bilm.initialize()
     layers, width = layers_and_width(bilm)
@@ -69,7 +69,8 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Compute the layers and mix them. If the biLM is trained, the backward pass includes the biLM."""
+    """Compute the biLM layers of Docs, and apply the scalar mix. If the biLM is trained, the backward pass
+    includes the biLM."""
     return mix_layers(_source(model), model.layers[1], docs, is_train)
 
 
@@ -82,35 +83,42 @@ def _source(model: Model) -> LayerSource:
 
 
 def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
-    """Build the layer that replaces a listener, from the copied biLM and a copy of the listener's mix."""
+    """Build the `ElmoTok2Vec_v1` that replaces a listener in `nlp.replace_listeners`.
+
+    Args:
+        copied: the copy of the `elmo` component's biLM that spaCy has made.
+        listener: the listener. The new layer gets a copy of the listener's scalar mix.
+        upstream: not used.
+    """
     return _chain(copied, listener.layers[0].copy(), cache_mb=0)
 
 
 @dataclass
 class ReplaceListenerConfig:
-    """Callable that returns the config of the layer that replaces a listener.
+    """Callable that returns the config of the `ElmoTok2Vec_v1` that replaces a listener.
 
-    spaCy finds this callable in `model.attrs["replace_listener_cfg"]`, and passes only `model` blocks to it.
-    So the callable itself stores the other options of the component.
+    spaCy finds this callable in `model.attrs["replace_listener_cfg"]` of an `elmo` component. The callable
+    stores the options of the component, because spaCy passes only the `model` blocks of the config.
     """
 
     upstream: str
-    """Name of the component whose listener is replaced."""
+    """Name of the `elmo` component to which the listener is linked."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Options of the component's biLM, as in the config."""
+    """Options of the biLM in the config of the `elmo` component."""
     any_upstream: bool = True
-    """True if a listener with `upstream` "*" is linked to the component. Otherwise, such listeners belong to
-    another component."""
+    """True if a listener with `upstream = "*"` is linked to this `elmo` component. Otherwise, all listeners
+    with "*" are linked to other `elmo` components."""
 
     def __call__(self, bilm: dict[str, Any], consumer: dict[str, Any]) -> dict[str, Any]:
         """Return the config block of the `ElmoTok2Vec_v1` that replaces a listener.
 
         Args:
-            bilm: the `model` block of the component.
+            bilm: the `model` block of the `elmo` component.
             consumer: the `tok2vec` block of the component with the listener. The listener can be at any depth
-                of the block. spaCy does not say which listener it replaces. So this function takes the first
-                remaining listener, and users must give the paths of the listeners in the order of the config.
-                If the listeners have different options, a warning says so.
+                of the block. If the block contains several listeners, spaCy does not say which listener it
+                replaces, so this function uses the options of the first. If the listeners have different
+                options, a warning says that `nlp.replace_listeners` needs the paths of the listeners in the
+                order of the config.
         """
         upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
         defaults = asdict(MixOptions())

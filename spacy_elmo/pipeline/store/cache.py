@@ -1,6 +1,6 @@
 """Cache of the layers of Docs, for training runs with a frozen biLM and with the same Docs in every epoch.
 
-The cache is in memory. A folder can also store the layers, so that other runs can use them.
+The cache is in memory. A folder can also store the layers, so that other training runs can use them.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from ..factory_options import SpanGetter
 # Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
 MOST_KEYS = 200_000
-"""Largest number of Docs that the cache remembers by their keys. So many keys need about 20 megabytes."""
+"""Number of Docs after which the cache remembers no more Docs. The keys of so many Docs need about 20
+megabytes."""
 _DIGEST_BYTES = Digest().digest_size
 
 
 class LayerCache:
-    """A cache of recently used layers. The key of an entry is a digest of the words and spans of a Doc. After
-    a change of the weights, the cache is empty.
+    """A cache of recently used layers of Docs. The key of a Doc is a hash of its words and spans. A change of
+    the weights empties the cache.
 
     The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every
-    epoch. A copied or unpickled cache is empty too, but has the same size limit and folder. Several threads
-    can use a cache at once.
+    epoch. A copied or unpickled cache is empty, but has the same size limit and folder. Several threads can
+    use a cache at once.
 
     Args:
-        megabytes: bound on the memory of the cache; 0: store no layers in memory.
-        folder: folder that also stores the layers, if the biLM is frozen; None: no folder.
+        megabytes: size limit of the cache in memory; 0: store no layers in memory.
+        folder: folder in which layers are also stored, if the biLM is frozen; None: no folder.
     """
 
     def __init__(self, megabytes: float, folder: str | None = None) -> None:
@@ -53,8 +54,7 @@ class LayerCache:
 
     @property
     def in_use(self) -> bool:
-        """True if training Docs have used the cache. When the cache notices a change of the weights, this
-        becomes False."""
+        """True if training Docs have used the cache since the cache last noticed a change of the weights."""
         return self._entries.in_use
 
     def get_or_compute(
@@ -67,11 +67,11 @@ class LayerCache:
             model: a `BiLM_v1` model.
             keep: store all computed layers, and remove older layers from memory if space is needed. If `keep`
                 is false, remove no layers from memory, and store the layers of a Doc only if `mark_training`
-                has marked the Doc or if the Doc is predicted for the second time.
+                has marked the Doc or if this is the second call with the Doc.
 
         Raises:
             OSError: the folder cannot be written.
-            ValueError: see `spans_of`.
+            ValueError: the option `get_spans` returns wrong spans (see `spans_of`).
         """
         if not self.megabytes and self.folder is None:
             return model.predict(list(docs))
@@ -93,16 +93,16 @@ class LayerCache:
         return layers
 
     def mark_training(self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> None:
-        """Mark Docs as training data. When the layers of these Docs are next computed, the cache stores
-        them."""
+        """Mark Docs as training data. When `get_or_compute` next computes the layers of these Docs, it also
+        stores the layers."""
         if self.megabytes or self.folder is not None:
             entries = self._entries_of(model)
             entries.remember(keys_of(docs, model.attrs["options"].get_spans))
             entries.in_use = True
 
     def _entries_of(self, model: Model) -> _Entries:
-        """Return the entries of the current weights. If the weights have changed, the entries are new and
-        empty."""
+        """Return the cached layers from the current weights. If the weights have changed since the last call,
+        replace `self._entries` by empty `_Entries`."""
         shim = shim_of(model)
         with self._lock:
             # Read inside the lock: a thread that has read an old version must not replace the entries of a newer one.
@@ -120,22 +120,23 @@ class LayerCache:
 
 
 class _Entries:
-    """The cached layers from one version of the weights.
+    """The cached layers of Docs that have been computed with the same weights.
 
     After a change of the weights, the cache creates new `_Entries`. A thread that still computes with the old
     weights can only write to the old `_Entries`.
 
     Args:
-        version: see `BiLMShim.version`.
-        files: files that also store the layers; None: no files.
-        capacity: bound on the memory of the layers, in bytes.
+        version: identifier of the weights (see `BiLMShim.version`).
+        files: files in which layers are also stored; None: no files.
+        capacity: size limit of the layers in memory, in bytes.
     """
 
     def __init__(self, version: str, files: LayerFiles | None, capacity: float) -> None:
         self.version = version
         self.files = files
         self.asked: set[bytes] = set()
-        """The keys of Docs that have been predicted once or marked as training data."""
+        """The keys of Docs that have been predicted once or marked as training data. The next time that the
+        layers of such a Doc are computed, the cache stores them."""
         self.in_use = False
         self._capacity = capacity
         self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
@@ -143,14 +144,13 @@ class _Entries:
         self._lock = threading.Lock()
 
     def remember(self, keys: Sequence[bytes]) -> None:
-        """Remember Docs by their keys, so that their layers are stored the next time. Do nothing if there are
-        already `MOST_KEYS` keys."""
+        """Add the keys of Docs to `asked`, unless `asked` already contains `MOST_KEYS` keys."""
         if len(self.asked) < MOST_KEYS:
             self.asked.update(keys)
 
     def find(self, key: bytes, ops: Ops, *, evict: bool) -> Floats3d | None:
         """Return the layers of a Doc from memory or from a file; None if there are no layers. Layers from a
-        file are also stored in memory."""
+        file are also stored in memory, with this value of `evict` (see `store`)."""
         with self._lock:
             if (layers := self._layers.get(key)) is not None:
                 self._layers.move_to_end(key)
@@ -163,8 +163,8 @@ class _Entries:
         return layers
 
     def store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
-        """Store layers in memory. If there is no space, `evict` decides: either remove the least recently
-        used layers (True), or do not store the new layers (False)."""
+        """Store the layers of a Doc in memory. If there is too little space: with `evict`, remove the least
+        recently used layers; without `evict`, do not store the new layers."""
         size = _ENTRY_BYTES + layers.nbytes
         with self._lock:
             space = self._capacity if evict else self._capacity - self._bytes
@@ -177,23 +177,23 @@ class _Entries:
 
 
 class LayerFiles:
-    """Files with the layers of one biLM: a `.npy` file for each Doc, with a digest after the array.
+    """Files with the layers of one biLM: a `.npy` file for each Doc, with a hash of the content at the end.
 
-    The files are in a subfolder whose name contains the version of this package and `kind`. So layers from
-    another version of the package or from other weights are never read. Several processes can use the folder,
-    because each file is written atomically.
+    The files are in a subfolder. The name of the subfolder contains `kind` and the version of this package,
+    so layers from other weights or from another version of the package are never read. Several processes can
+    use the folder, because each file is written atomically.
 
     Args:
-        folder: the folder with a subfolder for each biLM. The folder is created when the first file is
-            written.
-        kind: identifier of the data type and the weights of the layers. The subfolder's name contains it.
+        folder: the folder that contains a subfolder for each biLM. The folder is created when the first file
+            is written.
+        kind: text that identifies the weights of the biLM and the data type of its layers.
     """
 
     def __init__(self, folder: str, kind: str) -> None:
         self._folder = Path(folder) / f"{__version__}-{kind}"
 
     def read(self, key: bytes) -> np.ndarray | None:
-        """Return the array of a key; None if the key has no file, or if the file is damaged."""
+        """Return the layers of the Doc with this key; None if there is no file, or if the file is damaged."""
         try:
             data = self._path(key).read_bytes()
         except FileNotFoundError:
@@ -204,7 +204,7 @@ class LayerFiles:
         return np.load(BytesIO(array))
 
     def write(self, key: bytes, array: np.ndarray) -> None:
-        """Write the array of a key.
+        """Write the layers of the Doc with this key to a file.
 
         Raises:
             OSError: the disk is full or not writable.
@@ -223,11 +223,11 @@ class LayerFiles:
 
 
 def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
-    """Return a digest of 16 bytes for each Doc. The digest covers everything that determines the layers,
-    except the weights.
+    """Return the key of each Doc: a hash of 16 bytes over the words and spans of the Doc. These and the
+    weights determine the layers.
 
     Raises:
-        ValueError: see `spans_of`.
+        ValueError: `get_spans` returns wrong spans (see `spans_of`).
     """
     # The hash of a word is the same in every vocabulary and every process.
     words = [doc.to_array(ORTH).tobytes() for doc in docs]

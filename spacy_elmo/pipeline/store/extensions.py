@@ -14,15 +14,15 @@ from thinc.util import is_xp_array
 # `elmo_layers`, because a user may have an extension of this name.
 _KEY: Any = ("._.", "elmo_layers_by_component", None, None)
 _USER = ""
-"""Key under which layers that a user has set are stored. All other keys are names of components."""
+"""Key in `StoredLayers` for layers that a user has set. All other keys are names of components."""
 
 
 def install_extensions() -> None:
-    """Register `_.elmo` and `_.elmo_layers` of Doc, Span and Token.
+    """Register the extension attributes `_.elmo` and `_.elmo_layers` of Doc, Span and Token.
 
-    The `elmo` component calls this function when it is created. Call this function yourself in a process
-    without an `elmo` component, for example to read a `DocBin` with vectors. If other code has already
-    registered an extension with one of these names, its extension stays, and this function gives one warning.
+    Every new `elmo` component calls this function. Call it yourself in a process without an `elmo` component,
+    for example to read a `DocBin` with vectors. If other code has already registered an extension with one of
+    these names, that extension stays, and this function warns once.
     """
     _install(Doc, "elmo_layers", layers_of, _set_doc_layers)
     _install(Span, "elmo_layers", _span_layers)
@@ -51,27 +51,31 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
 
 
 class StoredLayers(dict[str, Any]):
-    """The arrays that components have stored on a Doc. The keys are the names of the components, in the order
-    in which the components ran.
+    """Dict from the names of components to the arrays that these components have stored on a Doc (layers, or
+    the average of the layers), in the order in which the components ran.
 
-    `versions` contains the version of the weights for each array. A version has no meaning in another
-    process, so a saved Doc contains only a plain dict of the arrays.
+    A saved Doc contains only a plain dict of the arrays, without `versions`, because a version has no meaning
+    in another process.
     """
 
     def __init__(self, *arrays: Any) -> None:
         super().__init__(*arrays)
         self.versions: dict[str, str] = {}
-        """Version of the weights that computed each array (`BiLMShim.version`). Copies of the Doc keep the
-        versions."""
+        """For each array, the identifier of the weights that computed the array (`BiLMShim.version`). Copies
+        of the Doc keep these identifiers."""
 
 
 def store_layers(
     doc: Doc, component: str, layers: Floats3d | Floats2d, version: str | None = None
 ) -> None:
-    """Store the layers from a component, or the average of the layers, on a Doc. Arrays of other components
-    are kept.
+    """Store the layers from a component, or the average of these layers, on a Doc. Arrays from other
+    components stay on the Doc.
 
-    The arrays are in `doc.user_data`, so `to_bytes`, `DocBin` and `n_process` keep the arrays.
+    The arrays are in `doc.user_data`, so `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)` keep the arrays.
+
+    Args:
+        component: name of the component.
+        version: identifier of the weights (`BiLMShim.version`); None: the weights are unknown.
     """
     stored = doc.user_data.get(_KEY)
     if not isinstance(stored, StoredLayers):
@@ -86,14 +90,14 @@ def store_layers(
 def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
     """Return the layers that a component or the user has stored on a Doc.
 
-    The result is None if there are no layers, if the Doc's number of tokens has changed, or if another
-    version of the weights has computed the layers.
+    The result is None if there are no layers, if the Doc's number of tokens has changed, or if other weights
+    than `version` have computed the layers.
 
     Args:
         doc: a Doc.
         component: name of the component.
-        version: the required version of the weights; None: any version. Layers that a user has set match
-            every version.
+        version: identifier of the required weights (`BiLMShim.version`); None: any weights. Layers that a
+            user has set are returned for every version.
     """
     stored = doc.user_data.get(_KEY, {})
     layers = stored.get(component, stored.get(_USER))
@@ -106,8 +110,8 @@ def stored_layers(doc: Doc, component: str, version: str | None = None) -> Float
 
 
 def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
-    """Return the layers of a Doc, (layers, n_tokens, width), in the `dtype` of the component that has stored
-    them.
+    """Return the layers of a Doc, (layers, n_tokens, width). The data type is the option `dtype` of the
+    component that has stored the layers.
 
     Args:
         doc: a Doc.
@@ -142,18 +146,18 @@ def _stored(doc: Doc, name: str | None = None) -> Any:
 
 
 def _layers_to_average(doc: Doc) -> Any:
-    """Return the layers of a Doc, (layers, n_tokens, width). If only the average is stored, return it as a
-    single layer."""
+    """Return the layers of a Doc, (layers, n_tokens, width), from the component that ran last. If only the
+    average of the layers is stored, return the average as a single layer."""
     stored = _stored(doc)
     return stored[None] if stored is not None and stored.ndim == 2 else stored
 
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
-    """Remove the layers of all components, and store a float32 copy of `layers`; None: only remove.
+    """Remove the layers of all components from a Doc, and store a float32 copy of `layers`. If `layers` is
+    None, store nothing.
 
     Raises:
-        ValueError: the value is not an array of numpy or cupy, or the value's shape is not (layers, n_tokens,
-            width).
+        ValueError: `layers` is not an array of numpy or cupy, or the shape is not (layers, n_tokens, width).
     """
     if layers is None:
         doc.user_data.pop(_KEY, None)
@@ -171,10 +175,10 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
 
 
 def _set_doc_vectors(doc: Doc, value: None) -> None:
-    """Remove the layers of a Doc. The value must be None: `doc_cleaner` sets attributes to None.
+    """Remove the layers of a Doc, if the value is None. spaCy's `doc_cleaner` sets attributes to None.
 
     Raises:
-        ValueError: the value is not None. The vectors are the average of the layers, so they cannot be set.
+        ValueError: the value is not None. Vectors cannot be set, because they are the average of the layers.
     """
     if value is not None:
         raise ValueError(
@@ -205,9 +209,9 @@ def token_vector(token: Token) -> Floats1d | None:
 
 
 def span_vector(span: Span) -> Floats1d | None:
-    """Return the mean vector of a span's tokens (`span._.elmo`); None if there are no layers.
+    """Return the mean of the vectors of a span's tokens (`span._.elmo`); None if there are no layers.
 
-    Whitespace tokens are left out. A span that has only whitespace tokens gets zeros.
+    Whitespace tokens are left out. If the span has only whitespace tokens, the result is zeros.
     """
     layers = _layers_to_average(span.doc)
     if layers is None:

@@ -1,4 +1,5 @@
-"""The `hooks` option, with which `doc.vector`, `span.similarity(...)` and similar attributes use the ELMo vectors."""
+"""Function for the option `hooks`. It lets `doc.vector`, `span.similarity(...)` and similar attributes use
+ELMo vectors."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from .extensions import span_vector, token_vector
 
 
 def set_hooks(doc: Doc) -> None:
-    """Let `vector`, `vector_norm`, `has_vector` and `similarity` of a Doc, its spans and its tokens use ELMo vectors.
+    """Let `vector`, `vector_norm`, `has_vector` and `similarity` of a Doc, its spans and its tokens use ELMo
+    vectors.
 
     The vector of a Doc is the vector of the span that contains all its tokens. If a Doc has no layers, as
     after `as_doc`, the results are the same as in a spaCy pipeline without vectors: an empty vector, and a
     similarity of 0 with spaCy's warning W008.
 
-    Hooks are functions, so `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)` drop them (spaCy's warning W109).
-    The layers are kept, so you can call this function again on such Docs.
+    spaCy drops hooks in `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)`, because hooks are functions
+    (warning W109). spaCy keeps the layers of such Docs, so you can call this function again.
     """
     doc.user_hooks |= {"vector": _doc_vector, "vector_norm": _norm, **_COMMON}
     # Spans have no hook for the norm: spaCy computes it from `span.vector`, which uses the "vector" hook.
@@ -58,8 +60,8 @@ def _has_vector(thing: Any) -> bool:
 
 
 def _similarity(thing: Any, other: Any) -> float:
-    """Return the cosine of two vectors. The cosine of equal words can be below 1, because vectors depend on
-    context.
+    """Return the cosine of the vectors of two objects (Docs, spans or tokens). The cosine of equal words can
+    be below 1, because vectors depend on context. If a vector is empty or zero, warn and return 0.
 
     Raises:
         ValueError: the vectors have different widths.

@@ -1,4 +1,5 @@
-"""Arrays in anonymous memory maps. If such an array is deleted, its memory returns to the system at once."""
+"""Arrays in anonymous memory maps. When such an array is deleted, the operating system gets the memory back
+at once."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ _LEAST_BYTES = 32 * 1024
 
 
 def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return an array of zeros. On the CPU, all but small arrays are allocated outside the heap.
+    """Return an array of zeros. On the CPU, all but small arrays are in a memory map instead of the heap.
 
-    The layers of a Doc are deleted long before the Doc. In the heap, deleted layers would leave gaps between
-    Docs. The gaps would be larger than the Docs, and the process could not return their memory to the system.
+    The layers of a Doc are often deleted long before the Doc. In the heap, deleted layers would leave large
+    gaps between Docs, and the process could not return the memory of these gaps to the operating system.
 
     Args:
         xp: numpy or cupy.
@@ -41,7 +42,7 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
 def mapped_copy(array: Any) -> Any:
     """Return a copy of an array, in memory from `mapped_zeros`.
 
-    A slice keeps its whole array in memory, but a copy of the slice does not.
+    For example, a slice of a large array keeps the whole array in memory, but a copy of the slice does not.
     """
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
