@@ -1,4 +1,4 @@
-"""Names of the weights that can be loaded by name: bundled weights, and weights in installed packages."""
+"""Names of the weights that can be loaded: bundled weights, and weights in installed packages."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ExactNeighbors:
         return sum(map(len, self._blocks))
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
+        """Add n vectors of norm 1, (n, width) float32. The new vectors get the next n free indices."""
         self._blocks.append(vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

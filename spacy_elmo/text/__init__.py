@@ -1,2 +1,1 @@
-"""Readers of text files, documents and treebanks, and a sentence splitter. No module needs torch or a
-pipeline."""
+"""Readers of text files, documents, sentences and treebanks. They need no torch and no pipeline."""
