@@ -1,8 +1,8 @@
 """ELMo for spaCy: the Python API.
 
-Each name is imported when it is first used. So `import spacy_elmo` is fast, and imports neither torch nor
-spaCy. spaCy finds the component and the commands through the entry points in setup.cfg, so you need no import
-to use them.
+Each function or class is imported at its first use. So `import spacy_elmo` is fast, and imports neither
+torch nor spaCy. To use the component `elmo` or the commands `spacy elmo ...`, you need no import, because
+spaCy finds them through the entry points in setup.cfg.
 """
 
 from importlib import import_module

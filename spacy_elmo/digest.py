@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import xxhash
 
 Digest = xxhash.xxh3_128
-"""Hash class with the interface of hashlib: `update`, `digest` (16 bytes), `hexdigest` (32 hexadecimal digits)."""
+"""Hash class with the interface of hashlib. A digest has 16 bytes, or 32 hexadecimal digits."""
 
 _BLOCK_BYTES = 1 << 20
 _DIGESTS = "digests"

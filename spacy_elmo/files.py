@@ -1,9 +1,9 @@
-"""Atomic writing: a file, a folder or a group of files appears complete or not at all, even after a crash.
+"""Atomic writing: a file, a folder or several files appear complete or not at all, even after a crash.
 
-New content is first written under a hidden name in the same folder (`.NAME.PROCESS-THREAD.partial`), because
-a rename is atomic only within a file system. Then the new file or folder is flushed to disk and renamed, and
-the parent folder is flushed. As with `open`, the permissions follow the umask, and symbolic links are
-followed.
+A new file is first written under a temporary name in the same folder (`.NAME.PROCESS-THREAD.partial`),
+because a rename is atomic only within a file system. Then the new file is flushed to disk and renamed, and
+the parent folder is flushed. New folders are written in the same way. As with `open`, the umask determines
+the permissions, and symbolic links are followed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ def check_output_file(path: Path, *, force: bool) -> None:
         force: allow overwriting an existing file.
 
     Raises:
-        OSError: `path` is a folder; its parent folder does not exist; or the file exists, but `force` is
-            false.
+        OSError: `path` is a folder; the parent folder is missing; or the file exists and `force` is false.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
@@ -41,18 +40,18 @@ def check_output_file(path: Path, *, force: bool) -> None:
 def atomic_file(
     path: str | Path, *, previous: Path | None = None, durable: bool = True
 ) -> Iterator[Path]:
-    """Yield a temporary path. When the `with` block ends without an error, rename the file at this path to
-    `path`.
+    """Yield a temporary path to write to. When the `with` block ends without an error, rename the temporary
+    file to `path`.
 
-    A device or a pipe, such as /dev/stdout, is written directly, without a temporary path.
+    If `path` is a device or a pipe, such as /dev/stdout, yield `path` without a temporary file.
 
     Args:
-        previous: new path for the replaced file, in the same folder; None: the replaced file is deleted.
-        durable: flush the file to disk, so that the file is complete even if the machine crashes.
+        previous: path in the same folder, to which the old file at `path` is moved. None: delete the old
+            file.
+        durable: flush the new file to disk, so that the file is complete even if the machine crashes.
 
     Raises:
-        OSError: the file cannot be written. The error names `path`, and an earlier file at `path` is
-            unchanged.
+        OSError: the file cannot be written. The error names `path`, and the old file is unchanged.
     """
     path = Path(path)
     if path.is_dir():
@@ -76,14 +75,14 @@ def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> N
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder. When the `with` block ends without an error, rename the folder to `path`.
+    """Yield a temporary folder. When the `with` block ends without an error, rename this folder to `path`.
 
     An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and is deleted after the new
     folder has been renamed to `path`. If the process is killed between the two renames, the earlier folder
     keeps the `.old` name.
 
     Raises:
-        OSError: the folder cannot be written; its parent folder is missing; or `path` is a file. The error
+        OSError: the folder cannot be written; the parent folder is missing; or `path` is a file. The error
             names `path`, and an earlier folder at `path` is unchanged.
     """
     path = Path(os.path.realpath(path))
@@ -145,8 +144,8 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. The folder is first renamed to a `.partial` name, so that `path` is never an
-    incomplete folder."""
+    """Remove a folder. The folder is first renamed to a temporary name, so that no incomplete folder remains
+    at `path` if the process is killed."""
     removed = _partial(path)
     _remove(removed)
     path.replace(removed)
@@ -154,10 +153,10 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files in a folder, including the files of running processes.
+    """Remove the temporary files and folders in a folder, even if a running process is writing to them.
 
     Args:
-        name: remove only the temporary files for this file or folder; None: remove all temporary files.
+        name: only remove the temporary files of the file or folder with this name. None: of any name.
     """
     remains = re.compile(r".*" if name is None else rf"\.{re.escape(name)}\.[\d-]+\.partial")
     for path in folder.glob(".*.partial"):
@@ -180,8 +179,8 @@ def _partial(path: Path) -> Path:
 
 @contextmanager
 def _temporary(partial: Path, path: Path) -> Iterator[Path]:
-    """Yield a temporary path. At the end, remove the file or folder at this path. If the `with` block raises
-    an OSError, the error names the final path, not the temporary path."""
+    """Yield the temporary path `partial`. At the end, remove the file or folder at `partial`. If the `with`
+    block raises an OSError, the error names the final path `path` instead of `partial`."""
     _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial
@@ -213,8 +212,8 @@ def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool =
 
 
 def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
-    """Move old files from `folder` to `old`, and new files from `new` to `folder`. If a move fails, undo all
-    moves."""
+    """Move files with the given names from `folder` to `old`, and then from `new` to `folder`. If a move
+    fails, undo all moves."""
     moves = [(folder / name, old / name) for name in reversed(names)]
     moves += [(new / name, folder / name) for name in names]
     moved: list[tuple[Path, Path]] = []

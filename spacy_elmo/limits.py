@@ -25,5 +25,5 @@ MAX_AXES = 8
 
 
 def expanded_bytes(size: int) -> int:
-    """Return the largest allowed number of bytes after decompression, for a file of `size` bytes."""
+    """Return the largest allowed decompressed size, in bytes, of a file that has `size` bytes on disk."""
     return min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * size))

@@ -11,17 +11,17 @@ from numpy.lib import format as npy
 def read_npy(path: Path, dtype: str, axes: int = 1, *, mapped: bool = False) -> np.ndarray:
     """Check the header of a `.npy` file, and read the array.
 
-    The check is necessary, because NumPy would unpickle an array of objects, and would crash when it
-    memory-maps an array with items of 0 bytes.
+    The check is necessary, because NumPy would unpickle Python objects, and would crash when it memory-maps
+    an array with a data type of 0 bytes.
 
     Args:
-        dtype: expected data type, such as "int32".
-        axes: expected number of axes.
-        mapped: return a read-only memory map of the file.
+        dtype: expected data type of the array, such as "int32".
+        axes: expected number of axes of the array.
+        mapped: True: return a read-only memory map of the file. False: read the array into memory.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is damaged, or its array has another data type or number of axes. The message
+        ValueError: the file is damaged, or the array has another data type or number of axes. The message
             names the file.
     """
     with path.open("rb") as file:

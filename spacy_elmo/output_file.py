@@ -7,10 +7,10 @@ from typing import Any
 
 
 class OutputFile(io.FileIO):
-    """Output file that stores the first write error, so that `raise_error` can raise the error later.
+    """Output file that stores the first write error. The method `raise_error` raises this error later.
 
-    With a normal file, the HDF5 library crashes the process if a write fails while the file is being closed.
-    Torch raises a RuntimeError that does not contain the reason.
+    With a normal file, the HDF5 library crashes the process if a write fails while the file is being closed,
+    and torch raises a RuntimeError that does not contain the reason.
     """
 
     _error: OSError | None = None

@@ -13,22 +13,22 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LOCK = ".lock"
-"""Name of the lock file in an existing folder. The lock file for a file or a new folder NAME is `.NAME.lock` in the
-parent folder."""
+"""Name of the lock file inside a locked folder. If NAME is a file, or a folder that does not exist yet, the
+lock file is `.NAME.lock` in the parent folder."""
 
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold the lock for an output file or folder inside the `with` block.
+    """Hold a lock for an output folder or output file inside the `with` block.
 
-    The operating system releases the lock when the process ends, even if the process is killed. The lock file
-    of a killed process remains, but it locks nothing, and the next process uses it again.
+    The operating system releases the lock when the process ends, even if the process is killed. After a kill,
+    the lock file remains, but the remaining file locks nothing.
 
     Args:
-        path: the folder or file to write.
+        path: the folder or file that this process writes.
 
     Raises:
-        BlockingIOError: another call holds the lock; the message names the process of that call.
+        BlockingIOError: another process holds the lock. The message names this process.
         OSError: the lock file cannot be written.
     """
     path = Path(os.path.realpath(path))
@@ -54,11 +54,12 @@ def lock(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(out: Path) -> Iterator[None]:
-    """Create an output folder if necessary, and hold the lock of the folder inside the `with` block. At the
-    end, remove the folder if it is empty.
+    """Create an output folder if necessary, and hold a lock for the folder inside the `with` block.
+
+    If the folder is empty at the end, the folder is removed.
 
     Raises:
-        BlockingIOError: another call holds the lock.
+        BlockingIOError: another process holds the lock.
         OSError: the folder cannot be created.
     """
     out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Search for weights by name: bundled, installed and public weights.
+"""Functions that find weights of biLMs by name: bundled weights, installed weights and public models.
 
-Public weights are downloaded only if the user asks for it.
+Public models are downloaded only if the user asks for it.
 """

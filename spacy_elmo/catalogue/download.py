@@ -1,6 +1,7 @@
-"""Atomic download of files to the cache folder, only if the user asks for it.
+"""Download of model files to a cache folder, only if the user asks for it.
 
-The checksum of the first download is stored in the same folder, as `.NAME.sha256`, to check later downloads.
+After the first download of a file NAME, the checksum of the file is stored in `.NAME.sha256` in the same
+folder, to check later downloads.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ _CHUNK_BYTES = 1 << 20
 
 
 class _Interrupted(Exception):
-    """Network failure during a download. The class is not derived from OSError, because `atomic_file` would
-    report an OSError as a failed write."""
+    """Network failure during a download. This class is not a subclass of OSError, because `atomic_file` would
+    report an OSError as a failure to write the file."""
 
 
 def cache_folder() -> Path:
     """Return the folder for downloads.
 
-    The environment variable SPACY_ELMO_CACHE sets the folder. Default: a folder in the user's cache folder,
-    which the library platformdirs finds.
+    The environment variable SPACY_ELMO_CACHE sets the folder. Default: the folder `spacy-elmo` in the cache
+    folder of the user, which the library platformdirs finds.
 
     Raises:
         ValueError: SPACY_ELMO_CACHE is not set, and platformdirs is not installed.
@@ -56,13 +57,14 @@ def folder_of(url: str) -> str:
 
 
 def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
-    """Download a file to the cache if it is missing, and return its path.
+    """Download a file unless it is already in a folder, and return the path of the file.
 
-    A file is first downloaded under another name. The file gets its final name when the download is complete
-    and the checksum is correct (if a checksum is known). So several processes can download the same file. An
+    The file is downloaded under a temporary name, and gets its final name when the download is complete and
+    the checksum is correct (if a checksum is known). So several processes can download the same file. An
     existing file with a wrong checksum is replaced.
 
     Args:
+        file: URL of the file, and its checksum if known.
         folder: folder for the file. A missing folder is created.
         progress: show a progress bar on standard error.
 
@@ -92,7 +94,11 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
 
 
 def first_checksum(path: Path) -> str | None:
-    """Return the stored SHA-256 of the first download of a file; None if the file was never downloaded."""
+    """Return the SHA-256 of the first download of a file. None if the file was never downloaded.
+
+    Args:
+        path: path of the downloaded file. The checksum is stored in the same folder.
+    """
     try:
         return _checksum_file(path).read_text("ascii").strip()
     except FileNotFoundError:
@@ -105,9 +111,9 @@ def sha256_of(path: Path) -> str:
 
 
 def _transfer(url: str, target: IO[bytes], progress: bool) -> str:
-    """Write the content of a URL to a file, and return its SHA-256.
+    """Write the content of a URL to a file, and return the SHA-256 of the content.
 
-    The limit of 64 GiB applies to decompressed bytes, because compressed data could expand to any size.
+    The limit of 64 GiB applies to the decompressed content, because the server can send compressed data.
     """
     digest, size = hashlib.sha256(), 0
     for chunk in _chunks(url, progress):

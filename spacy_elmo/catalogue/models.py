@@ -1,8 +1,8 @@
-"""Catalogue of public models, by name (models.json).
+"""Catalogue of public models. The file models.json contains an entry for each model.
 
-URLs and licences are copied from the pages of the authors (`source`). If such a page names no licence,
-`licence` is "not stated". No file was downloaded to verify its URL, so some checksums are missing, and some
-hosts may no longer exist.
+The URLs and licences in an entry are copied from the web page of the authors (`source`). If this page names
+no licence, `licence` is "not stated". The model files were not downloaded to verify the entries, so some
+checksums are missing, and some URLs possibly no longer work.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class PublicModel:
-    """Entry of a public model in the catalogue."""
+    """Entry in the catalogue of public models, which describes one model."""
 
     name: str
     languages: tuple[str, ...]
     """Language codes (ISO 639); empty if the training data are not natural language."""
     format: str
-    """Name of the file format, as in `python -m spacy elmo convert FORMAT`."""
+    """Name of the file format, the first argument of `python -m spacy elmo convert`."""
     parameters: int | None
     licence: str
     about: str
     source: str
-    """URL of the page of the authors from which this entry is copied."""
+    """URL of the authors' web page, from which this entry is copied."""
     files: tuple[RemoteFile, ...]
 
 

@@ -1,4 +1,4 @@
-"""Names of weights that can be loaded: bundled weights, and the weights in installed packages."""
+"""Names of the weights that can be loaded: bundled weights, and weights in installed packages."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from pathlib import Path
 from typing import Any
 
 AUTO = "auto"
-"""Value of the option `weights`: the default biLM for the language of the pipeline."""
+"""Value of the option `weights` that selects the default biLM for the language of the pipeline."""
 DEFAULT_WEIGHTS = "en_base_v1"
 """Name of the default biLM for English."""
 ENTRY_POINTS = "spacy_elmo_weights"
 """Group of the Python entry points with which installed packages declare weights. The name of an entry point
 is the name of the weights. The entry point refers to an object {"language": ..., "path": ...}."""
 _FOREIGN = re.compile(r"\.(hdf5|h5|zip|tar|tar\.gz|tgz|pkl|th|pt|bin|ckpt|index|json)$")
-"""Pattern of the suffixes of files in which other programs store biLMs."""
+"""Pattern for the suffixes of model files of other programs."""
 _VERSIONED = re.compile(r"(?P<model>.+)_v(?P<version>[0-9]+)")
 FOLDER = Path(__file__).parent.parent / "weights"
 
 
 def bundled_names() -> list[str]:
-    """Return the names of the bundled biLMs, sorted."""
+    """Return the names of the biLMs that are part of this package, sorted."""
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
 def installed_names(lang: str | None = None) -> list[str]:
-    """Return the names of the weights in installed packages, sorted.
+    """Return the names of the weights in installed packages of weights, sorted.
 
     Args:
-        lang: language code of the weights; None: any language.
+        lang: only return weights for this language code. None: any language.
     """
     names = sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
     return names if lang is None else [name for name in names if _language(name) == lang]
@@ -48,8 +48,8 @@ def default_weights(lang: str | None) -> str:
     biLM that is installed for this language.
 
     Args:
-        lang: language code of the pipeline. None if the language is unknown, as it is to the architecture
-            `spacy-elmo.ElmoTok2Vec.v1`.
+        lang: language code of the pipeline. None if the language is unknown. For example, the architecture
+            `spacy-elmo.ElmoTok2Vec.v1` does not know the language of its pipeline.
 
     Raises:
         ValueError: the language is unknown.
@@ -74,8 +74,8 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return a text for an error message. The text lists the installed weights for a language. If there
-    are none, the text says how to get weights."""
+    """Return a text for an error message: a list of the installed weights for a language, or, if there are
+    none, advice on how to get weights."""
     if lang == "en":
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
@@ -101,14 +101,13 @@ def find_weights(weights: str) -> Path:
     """Return the path of a weights file.
 
     Args:
-        weights: name of a bundled biLM, name of an installed biLM, or path of a weights file. The three
-            meanings are tried in this order.
+        weights: name of a bundled biLM, name of an installed biLM, or path of a weights file. If several of
+            them exist, the first in this order is used.
 
     Raises:
-        FileNotFoundError: there are no weights with this name or path. The message contains the path and the
-            known names.
-        ValueError: the path is a folder, or a file of another program.
-        ValueError: the package of the weights is damaged.
+        FileNotFoundError: there are no weights with this name or path. The message lists the known names.
+        ValueError: the path is a folder, or a model file of another program.
+        ValueError: the package that contains the weights is damaged.
     """
     if weights in bundled_names():
         return FOLDER / f"{weights}.safetensors"
@@ -130,8 +129,11 @@ def find_weights(weights: str) -> Path:
 
 
 def _way_to(weights: str) -> str:
-    """Return a text for an error message. The text tells users what to do if `weights` is not a known name
-    and not a file."""
+    """Return advice for an error message about weights that do not exist.
+
+    Args:
+        weights: the name or path that the user has given.
+    """
     from .models import known_models
 
     if weights in known_models():
@@ -147,8 +149,8 @@ def _way_to(weights: str) -> str:
 
 
 def _newest(names: list[str]) -> str | None:
-    """Return the name with the highest version; None if `names` is empty, or if the names belong to different
-    models."""
+    """Return the name with the highest version, such as `base_v2` for `base_v1` and `base_v2`. Return None if
+    `names` is empty, or if the names belong to different models."""
     if len(names) == 1:
         return names[0]
     versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]
@@ -158,10 +160,8 @@ def _newest(names: list[str]) -> str | None:
 
 
 def _language(name: str) -> str | None:
-    """Return the language of installed weights. If the package of the weights is damaged, warn and return None.
-
-    A warning is enough, because other installed weights can still be used.
-    """
+    """Return the language code of installed weights. If the package that contains the weights is damaged,
+    warn and return None."""
     try:
         return str(_declared(name)["language"])
     except ValueError as error:
@@ -173,7 +173,7 @@ def _declared(name: str) -> dict[str, Any]:
     """Return the language and the path that a package declares for the weights `name`.
 
     Raises:
-        ValueError: the package of the weights is damaged.
+        ValueError: the package that contains the weights is damaged.
     """
     point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
     try:

@@ -1,4 +1,4 @@
-"""Reader that creates the Docs of a corpus."""
+"""Reader that processes a corpus with a pipeline, and yields the Docs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .items import corpus_files, read_shards
 
 
 class CorpusDoc(NamedTuple):
-    """A Doc of a corpus, and the name of the Doc."""
+    """A Doc of a corpus, and a name that tells where the text of the Doc is."""
 
     name: str
     """Path of the file and number of the Doc in the file, from 1. For example, the Doc of line 12 of

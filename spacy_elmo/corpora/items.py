@@ -1,4 +1,4 @@
-"""Reader of the items (lines, records, sentences) of a corpus, in shards (groups of consecutive items)."""
+"""Reader of a corpus in shards (groups of consecutive items). An item is a line, record, Doc or sentence."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ class Shard:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Digest of the items of the shard, 32 hexadecimal digits."""
+        """Digest (checksum) of the items of the shard, 32 hexadecimal digits."""
         return json_digest(self.items)
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return a sorted list of the files of a corpus: `.conllu` files, and all files that `text_files`
-    supports.
+    """Return the sorted paths of the files of a corpus: `.conllu`, and the types that `text_files` supports.
 
     Args:
         source: a file, a folder or a glob pattern.

@@ -19,7 +19,7 @@ class Passage(NamedTuple):
     source: str
     """Name of the file that contains the text."""
     senses: list[SenseInstance] | None = None
-    """Annotated senses of the words; None if the file is not annotated."""
+    """Annotated words of the passage with their senses. None if the file is not annotated."""
 
 
 def read_passages(source: str, *, tokenized: bool = False) -> Iterator[Passage]:

@@ -1,4 +1,4 @@
-"""Functions that load a pipeline, find the elmo component, and compute a fingerprint of the vectors."""
+"""Functions that load a pipeline, find the elmo component, and compute a fingerprint of a pipeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LayerSelection: TypeAlias = Literal["all", "average", "top"]
 _WITHOUT_EFFECT = (
     "frozen", "trainable", "unfreeze_at", "learn_rate_factor", "max_batch_tokens", "cache_mb", "cache_dir", "hooks",
 )  # fmt: skip
-"""Options of elmo that do not change any vector."""
+"""Options of the component `elmo` that do not change the vectors of a Doc."""
 
 
 def load_pipeline(

@@ -23,11 +23,11 @@ class SenseInstance(NamedTuple):
     end: int
     """Index of the last annotated word in the sentence, plus 1."""
     senses: tuple[str, ...]
-    """WordNet keys of the correct senses, at least one. Training uses only the first key."""
+    """WordNet keys of the correct senses, such as `bank%1:17:01::`. Training uses only the first key."""
 
 
 class SenseSentence(NamedTuple):
-    """A sentence, with the senses of its annotated words."""
+    """The words of a sentence, and the annotated words and phrases with their senses."""
 
     words: list[str]
     instances: list[SenseInstance]

@@ -26,7 +26,7 @@ _MAX_STRINGS = 100_000
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Options of the vectors that `embed` writes: layers, data type and pooling."""
+    """Options for the vectors that `embed` writes: layers, data type and pooling."""
 
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
@@ -73,8 +73,11 @@ class Embedder:
         return list(self._nlp.pipe(inputs, disable=self._disabled))
 
     def _compute(self, docs: list[Doc]) -> list[np.ndarray]:
-        """Return the vectors of each Doc: (layers, tokens, width) for all layers, (tokens, width) otherwise.
-        They come from the model, because the Docs possibly store only the average of the layers."""
+        """Compute the token vectors of each Doc with the model of the elmo component.
+
+        Returns:
+            One array per Doc: (layers, tokens, width) for `layers` "all", otherwise (tokens, width).
+        """
         model = self._elmo.model
         if self._options.layers == "average":
             return [model.ops.to_numpy(average) for average in averages(model, docs)]

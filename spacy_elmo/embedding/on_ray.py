@@ -1,4 +1,4 @@
-"""Computation of the vectors of a corpus on a Ray cluster, with one actor per core or per GPU."""
+"""Computation of the vectors of a corpus on a Ray cluster, with one process per core or per GPU."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def embed_on_ray(
 
 
 class _Actor:
-    """Ray actor, a process with one thread and its own copy of the pipeline."""
+    """Ray actor: a process that has its own copy of the pipeline, and computes one shard at a time."""
 
     def __init__(
         self, pipeline: tuple[bytes, bytes], options: EmbedOptions, gpu: bool, code: Path | None

@@ -73,7 +73,7 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 
 def _checksum(metadata: dict[str, Any], tensors: Iterable[np.ndarray]) -> str:
-    """Return a digest of the metadata, and of the shapes, data types and values of the tensors."""
+    """Return one digest of the metadata and of all tensors (shapes, data types and values)."""
     checksum = Digest(json.dumps(metadata, sort_keys=True).encode())
     for tensor in tensors:
         checksum.update(f"{tensor.dtype.str} {tensor.shape}".encode())
@@ -99,7 +99,7 @@ class ShardFile:
         self._tensors = self._checked(self._map_tensors)
 
     def verify(self) -> None:
-        """Compare the content with the checksum. This method reads the whole file.
+        """Compare the content of the file with the checksum in the file. This method reads the whole file.
 
         Raises:
             ValueError: the file has changed since it was written.
@@ -151,7 +151,7 @@ class ShardFile:
         return tensors
 
     def tensor(self, name: str) -> np.ndarray:
-        """Return a read-only tensor of the file. `encode_shard` describes the tensors and their names."""
+        """Return a read-only tensor of the file. `encode_shard` lists the names and shapes of the tensors."""
         return self._tensors[name]
 
     def vectors(self, item: int) -> np.ndarray:

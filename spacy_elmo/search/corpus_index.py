@@ -1,5 +1,4 @@
-"""Creation of a search index from the sentences of a corpus, and processing of queries with the index's
-pipeline."""
+"""Functions that add a corpus to a search index, and load the pipeline of an index for queries."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ExactNeighbors:
         return sum(map(len, self._blocks))
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
+        """Add n vectors of norm 1, (n, width) float32. The new vectors get the next n free indices."""
         self._blocks.append(vectors)
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +51,7 @@ class ExactNeighbors:
         return candidates[order], cosines[order]
 
     def to_disk(self, path: Path) -> None:
-        """Write the vectors to a file in NumPy's format."""
+        """Write the vectors to a file in NumPy's format `.npy`."""
         with path.open("wb") as file:
             np.save(file, self._matrix())
 
@@ -61,7 +61,7 @@ class ExactNeighbors:
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: the file has another format, or is damaged.
+            ValueError: the file has another format or is damaged.
         """
         matrix = read_npy(path, "float32", axes=2)
         neighbors = cls(matrix.shape[1])

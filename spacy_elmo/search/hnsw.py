@@ -1,4 +1,4 @@
-"""Approximate nearest-neighbor search with usearch, for millions of vectors. A search can miss some near vectors."""
+"""Approximate nearest-neighbor search with the library usearch, for millions of vectors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HnswNeighbors:
         return len(self._index)
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
+        """Add n vectors of norm 1, (n, width) float32. The new vectors get the next n free indices."""
         start = len(self)
         self._index.add(np.arange(start, start + len(vectors)), vectors)
 
@@ -60,8 +60,8 @@ class HnswNeighbors:
     def from_disk(cls, path: Path) -> HnswNeighbors:
         """Load a graph from a file that `to_disk` has written.
 
-        Check the digest of the file before you call this method. usearch does not check the offsets in the file, so a
-        damaged file can crash the process.
+        Check the digest of the file before you call this method. usearch does not check the offsets in the
+        file, so a damaged file can crash the process.
 
         Raises:
             OSError: the file cannot be read.

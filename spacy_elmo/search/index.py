@@ -48,29 +48,28 @@ class Neighbors(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of norm 1, (n, width) float32. They get the next n indices, starting at 0."""
+        """Add n vectors of norm 1, (n, width) float32. The new vectors get the next n free indices."""
 
     def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices and the cosines of the k stored vectors that are nearest to a query vector,
         (width,). The nearest vector is first."""
 
     def to_disk(self, path: Path) -> None:
-        """Write the vectors to a file that the class method `from_disk` can load."""
+        """Write the vectors to a file, which the class method `from_disk` can load."""
 
 
 class SearchIndex:
     """Index of Docs and Spans. A search finds the entries that are most similar to a Doc, Span or Token.
 
     The vector of a Doc or Span is the mean of the ELMo vectors of its tokens, without whitespace tokens. The
-    similarity is the cosine of two vectors. The index stores vectors and texts, but no Docs.
+    similarity is the cosine of two vectors. The index stores vectors, texts and token positions, but no Docs.
 
     Args:
-        layer: index of the biLM layer that the vectors come from; None: the average of all layers, as in
-            `_.elmo`.
+        layer: index of the biLM layer to compare. None: the average of all layers, as in `_.elmo`.
         method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search
             time hardly grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
             `pip install spacy-elmo[search]`.
-        about: metadata to store with the index, in JSON types.
+        about: any metadata to store with the index, in JSON types.
 
     Raises:
         ValueError: `method` is unknown, or the library for "hnsw" is not installed.
@@ -94,14 +93,14 @@ class SearchIndex:
         return len(self._entries)
 
     def add(self, doc_id: str, tokens: Iterable[Tokens]) -> None:
-        """Add Spans of a Doc, such as `doc.sents`, or the whole Doc as `[doc]`. Spans that contain only
-        whitespace are left out.
+        """Add Spans of a Doc, or the whole Doc. A Span with only whitespace tokens is left out.
 
         Args:
-            doc_id: name of the Doc. Each hit in this Doc contains the name.
+            doc_id: any name for the Doc. A search returns this name in each hit from the Doc.
+            tokens: the Spans, such as `doc.sents`, or `[doc]` for the whole Doc.
 
         Raises:
-            ValueError: the Doc has no vectors, or its vectors and the vectors of the index differ in width.
+            ValueError: the Doc has no vectors, or the vectors of the Doc and of the index differ in width.
         """
         entries, vectors = [], []
         for span in map(as_span, tokens):
@@ -141,7 +140,7 @@ class SearchIndex:
         ]
 
     def to_disk(self, folder: str | Path) -> None:
-        """Write the index to a folder, which is created if necessary. An earlier index in the folder is replaced.
+        """Write the index to a new or existing folder. An earlier index in the folder is replaced.
 
         Raises:
             OSError: the folder cannot be written.

@@ -27,7 +27,7 @@ class IndexFormat(NamedTuple):
     command: str
     """Command that creates an index in this format, for error messages."""
     files: tuple[str, ...]
-    """Names of the files of an index, without the settings file."""
+    """Names of all files in the folder of an index, except the settings file."""
     types: Mapping[str, Any]
     """Mapping from the name of each setting to its type."""
 
@@ -166,7 +166,7 @@ def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
 
 
 def read_entries(path: Path) -> list[IndexEntry]:
-    """Read the entries of a search index from a file.
+    """Read the entries of a search index from a file that `write_entries` has written.
 
     Raises:
         OSError: the file cannot be read.

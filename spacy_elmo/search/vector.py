@@ -1,4 +1,4 @@
-"""Computation of one vector for a Doc, Span or Token, for similarity search."""
+"""Computation of the vector of a Doc, Span or Token for similarity search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tokens: TypeAlias = Doc | Span | Token
 
 
 def as_span(tokens: Tokens) -> Span:
-    """Convert a Doc, Span or Token to a Span."""
+    """Convert a Doc, Span or Token to a Span with the same tokens."""
     if isinstance(tokens, Span):
         return tokens
     if isinstance(tokens, Token):

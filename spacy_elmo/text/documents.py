@@ -11,20 +11,21 @@ from .files import kind, lines
 from .progress import reading_observer
 
 LINES_PER_DOCUMENT = 100
-"""Largest number of lines in a document of plain text.
+"""Largest number of lines in a document of a plain text file.
 
-Files with one sentence per line, such as the 1 Billion Word Benchmark, often have no blank line. The limit splits such
-a file into many documents. So some documents can be held out, and each document fits into memory.
+Files with one sentence per line, such as the 1 Billion Word Benchmark, often have no blank line. The limit
+splits such a file into many documents, because each document must fit into memory, and some documents are
+held out for evaluation.
 """
 
 
 class Document(NamedTuple):
-    """A document, as a list of lines or as a list of words."""
+    """A document of a corpus, as a list of lines or as a list of words."""
 
     parts: list[str]
     """The non-empty lines, or the words, including whitespace tokens."""
     is_tokenized: bool
-    """True if the parts are words."""
+    """True if `parts` contains words. False if `parts` contains lines."""
 
 
 _Parsed = TypeVar("_Parsed")
@@ -32,12 +33,13 @@ _REMEDY = ", or set prepare.encoding_errors to replace"
 
 
 def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
-    """Yield the documents of text files, in order.
+    """Yield the documents of text files, in order. Empty documents are left out.
 
-    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with words in the field `tokens` or a
-      text in the field `text`.
-    - `.spacy` (a DocBin): each Doc is a document. The document consists of the words of the Doc, without
-      annotations. Memory holds the whole file.
+    The type of a file determines what a document is:
+
+    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with a list of words in the field
+      `tokens` or a text in the field `text`.
+    - `.spacy` (a DocBin): each Doc is a document, a list of words. The whole file is in memory.
     - Other files are plain text. A document ends at a blank line, at the end of the file, or after 100 lines.
 
     Args:
@@ -46,7 +48,7 @@ def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the content of a file cannot be read; the message names the file and the line.
+        ValueError: the content of a file cannot be read. The message names the file and the line.
     """
     readers = {".jsonl": _records, ".spacy": _docs}
     for file in files:

@@ -1,4 +1,4 @@
-"""Reader of raw text files, which can be compressed."""
+"""Functions that find the text files of a corpus, and read the lines of plain or compressed files."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _NOT_READ = (
 
 
 def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
-    """Return the text files at a path, sorted.
+    """Return the paths of text files, sorted.
 
     Args:
-        source: a file, a glob pattern, or a folder. From a folder, all files *.txt, *.jsonl and *.spacy are returned.
-            Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
-        more: suffixes of other formats that the caller can read. These files can be compressed, too.
+        source: a file, a glob pattern, or a folder. In a folder, all files *.txt, *.jsonl and *.spacy are
+            text files. Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
+        more: suffixes of additional formats that the caller can read, such as ".conllu". Files in these
+            formats can be compressed, too.
 
     Raises:
-        FileNotFoundError: there is no text file at the path.
+        FileNotFoundError: `source` contains or matches no text file.
         ValueError: a file has an unsupported suffix.
     """
     path = Path(source)
@@ -67,7 +68,7 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
 
 
 def kind(file: Path) -> str:
-    """Return the suffix of a file without the suffix of the compression: ".jsonl" for "a.jsonl.gz"."""
+    """Return the suffix of a file, without a suffix for compression: ".jsonl" for "a.jsonl.gz"."""
     return (file.with_suffix("") if file.suffix in _COMPRESSED else file).suffix.lower()
 
 

@@ -27,5 +27,5 @@ def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
 
 
 def reading_observer() -> Callable[[int], object] | None:
-    """Return the function that `observed_reading` has set in the current context, or None."""
+    """Return the `observer` of the surrounding `observed_reading` block. None if there is no such block."""
     return _observer.get()

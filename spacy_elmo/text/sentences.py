@@ -1,7 +1,8 @@
 """Rule that splits text into sentences, for pretraining and for prediction.
 
-The rule is the same as in spaCy's `Sentencizer` with default settings. In addition, a whitespace token that contains a
-newline ends a sentence. The rule depends only on the words, so training and prediction process the same sequences.
+The rule is the same as in spaCy's `Sentencizer` with default settings. In addition, a whitespace token that
+contains a newline ends a sentence. The rule needs only the words, so training and prediction split a text
+into the same sentences.
 """
 
 from __future__ import annotations

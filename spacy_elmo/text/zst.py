@@ -1,4 +1,4 @@
-"""Reader of `.zst` files, which detects truncated files and reads all frames of a file."""
+"""Reader of files that are compressed with Zstandard (`.zst`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BYTES_PER_READ = 1 << 14
 
 
 class ZstReader(io.RawIOBase):
-    """Stream of the decompressed bytes of a `.zst` file with one or more frames.
+    """Stream of the decompressed bytes of a `.zst` file. The file can have several frames (compressed parts).
 
-    The reader of the library zstandard loses text without an error: it does not detect a truncated file, and it stops
-    after the first frame of a file with several frames (`pzstd`, `cat a.zst b.zst`).
+    This class replaces the reader of the library zstandard, because that reader does not detect a truncated
+    file, and ignores all frames after the first. `pzstd` and `cat a.zst b.zst` create several frames.
 
     Raises:
         EOFError: the file is truncated, or is not a zstd file.
@@ -27,12 +27,11 @@ class ZstReader(io.RawIOBase):
         self._decompressed = memoryview(b"")
 
     def readable(self) -> bool:
-        """Return True, because the stream can be read."""
+        """Return True: this stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read at least one byte into the buffer, and return the number of bytes. At the end of the file,
-        return 0."""
+        """Read decompressed bytes into a buffer. Return the number of bytes, or 0 at the end of the file."""
         while not self._decompressed:
             compressed = self._file.read(_BYTES_PER_READ)
             if not compressed:
@@ -58,6 +57,6 @@ class ZstReader(io.RawIOBase):
         return b"".join(pieces)
 
     def close(self) -> None:
-        """Close the stream and the file."""
+        """Close this stream and the compressed file."""
         self._file.close()
         super().close()
