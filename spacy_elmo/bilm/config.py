@@ -81,8 +81,8 @@ class BiLMConfig:
     form."""
     word_dim: int = 0
     """Width of a word vector. The token encoder projects the word vector, concatenated with the character
-    features (if the model has any), to width P. 0: the rows of the word table are token vectors of width P,
-    and there is no projection."""
+    features (if the model has any), to width P. 0: there is no word table, or its rows are token vectors of
+    width P, without a projection."""
     n_symbols: int = 0
     """Number of rows of the table of code points: one row for each character of the alphabet, and six rows
     for marks such as the start of a word. 0: characters are bytes."""

@@ -39,7 +39,7 @@ class Occurrence:
     right: str
     """Text of the sentence after the word, with the space after the word."""
     source: str
-    """Name of the file that contains the sentence."""
+    """Name of the file or Doc that contains the sentence."""
     sense: str | None = None
 
     def excerpt(self, words: int = 5) -> str:
@@ -62,7 +62,8 @@ class Occurrences:
     """Vector of each occurrence in each view, (views, occurrences, width) float32. If an occurrence consists
     of several tokens, its vector is the mean of the vectors of these tokens."""
     centre: np.ndarray
-    """Mean vector of all words in the passages that contain the word, (views, 1, width) float32."""
+    """Mean vector of all words of the corpus, (views, 1, width) float32. If `find_occurrences` has found the
+    occurrences: of all words in the passages that contain the word."""
 
     @functools.cached_property
     def unit_vectors(self) -> np.ndarray:

@@ -20,8 +20,8 @@ lengths."""
 class LayerReader:
     """Callable that computes the biLM layers of tokenized sentences with a pipeline.
 
-    Only the components up to elmo run. Each sentence becomes a Doc, which elmo splits into Spans by its
-    `get_spans`.
+    Only the components before elmo run, and then elmo's model. Each sentence becomes a Doc, which the model
+    splits into Spans by its `get_spans`.
 
     Args:
         nlp: a pipeline with one elmo component.
