@@ -79,14 +79,14 @@ def part(path: Path) -> str:
     return "\n\n".join(
         [
             f"### {processor['name']}, family {processor['family']}: {report['kernels'].split(';')[0]}",
-            f"{report['date']}, torch {report['torch']}; {', '.join(processor['instructions'])}; {report['kernels']}"
+            f"{report['date']}, torch {report['torch']}, instructions {', '.join(processor['instructions'])}"
             f" ([all figures]({file}), [picture]({file.removesuffix('json')}png)).",
             table(training_rows(report)),
             table(inference_rows(report)),
             table(profile_rows(report)),
-            f"The gates take {' and '.join(f'{time:.2f} ns a cell in {name}' for name, time in gates.items())}; a"
-            f" short sentence {milliseconds['one sentence']['float32']['median']:.1f} ms (median, mini). spaCy's start"
-            f" takes {milliseconds['import']['added']:.0f} ms more with this package.",
+            f"The LSTM gates take {' and '.join(f'{time:.2f} ns a cell in {name}' for name, time in gates.items())}."
+            f" A short sentence takes {milliseconds['one sentence']['float32']['median']:.1f} ms (mini, median)."
+            f" spaCy's start takes {milliseconds['import']['added']:.0f} ms more with this package.",
         ]
     )
 

@@ -114,9 +114,9 @@ class LayerSource(ConfigOnly):
         are stored on a Doc are ignored. The caller may change the returned arrays.
 
         Args:
-            keep: the Docs are training data, so their layers are cached at once. The layers of any other Doc
-                are cached when the Doc is predicted for the second time after training has begun. So the
-                layers of dev Docs are computed only twice, and not in every evaluation.
+            keep: True for training Docs: cache their layers at once. False for all other Docs: cache the layers
+                of a Doc when it is predicted for the second time after training has begun. So the layers of
+                dev Docs, which are predicted in every evaluation, are computed only twice.
         """
         # Read the version first: if another thread changes the weights meanwhile, the layers have the old version.
         docs, version = list(docs), shim_of(self.model).version
@@ -151,8 +151,8 @@ class LayerSource(ConfigOnly):
         time.
 
         Args:
-            copies: the Docs are copies that the component with the listener has made. Copies often have no
-                layers, so this method warns only if the `elmo` component is disabled.
+            copies: True if the Docs are copies that the component with the listener has made. Copies often
+                have no layers, so this method warns only if the `elmo` component is disabled.
         """
         if self.name is None and docs is not self._zeros[0]:
             self._zeros = _NO_ZEROS
@@ -182,8 +182,8 @@ class LayerSource(ConfigOnly):
         (in `rehearse`, or if the `elmo` component is excluded), the biLM is treated as frozen.
 
         Args:
-            copies: the Docs are copies that the component with the listener has made. Each copy gets the
-                layers of the Doc with the same words in the training batch.
+            copies: True if the Docs are copies that the component with the listener has made. Each copy then
+                gets the layers of the Doc with the same words in the training batch.
 
         Returns:
             The layers, and the function for the backward pass, which takes the float32 gradients of the

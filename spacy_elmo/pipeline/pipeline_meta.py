@@ -64,6 +64,6 @@ def corpus_sources(sources: Any) -> list[dict[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Convert a value to text that spaCy can write: unpaired Unicode surrogates, which a card can contain,
-    are replaced."""
+    """Convert a value to text that spaCy can write. Unpaired Unicode surrogates, which a model card can contain,
+    become question marks."""
     return str(value).encode("utf8", "replace").decode("utf8")

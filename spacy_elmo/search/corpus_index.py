@@ -25,7 +25,7 @@ def add_corpus(
 
     Args:
         text: a file, a folder or a glob pattern.
-        tokenized: the texts are already tokenized, with spaces between the tokens.
+        tokenized: True if the texts are already tokenized, with spaces between the tokens.
 
     Yields:
         The number of tokens processed since the previous yield.

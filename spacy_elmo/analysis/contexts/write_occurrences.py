@@ -107,7 +107,8 @@ class _Writer:
                 self._sentences.append((name, text))
 
     def _next_row(self, number: int) -> int | None:
-        """Count an occurrence of a word. Return the row for its vector; None: this vector is not stored.
+        """Count an occurrence of a word. Return the row in which to store the vector of this occurrence, or None if
+        the vector is not stored.
 
         Args:
             number: index of the word in the list of words.

@@ -59,7 +59,8 @@ class _Graph:
     A value (tensor) in the graph is represented by its name.
 
     Args:
-        prefix: prefix of the names of all values, because an enclosing graph must have other names.
+        prefix: prefix of the names of all values. The body of a loop is a graph inside another graph, and their
+            values must have different names.
     """
 
     def __init__(self, prefix: str = "") -> None:

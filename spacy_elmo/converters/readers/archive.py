@@ -188,7 +188,7 @@ class _Budget:
 
 
 class _Metered:
-    """Stream that counts the bytes that are read from it, against the limit of an archive (`_Budget`)."""
+    """Stream that subtracts the number of read bytes from the budget of an archive."""
 
     def __init__(self, read: Callable[[int], bytes], budget: _Budget) -> None:
         self._read = read

@@ -81,7 +81,8 @@ def project_to_width(
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
-    """Initialize the Maxout layer, unless the sample vectors X already have the encoder's input width."""
+    """Initialize the Maxout layer, which maps the vectors X to the input width of the encoder. If X already has
+    this width, the layer is not needed."""
     if X is None or model.maybe_get_dim("nO") not in (None, get_width(X)):
         model.layers[0].initialize(X=X)
 

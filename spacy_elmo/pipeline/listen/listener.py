@@ -144,7 +144,7 @@ def mix_layers(
     of the mix to the result.
 
     Args:
-        copies: the Docs are copies (see `ListenerState.docs_are_copies`).
+        copies: True if the Docs are copies (see `ListenerState.docs_are_copies`).
 
     Returns:
         The mixed vectors of each Doc, (n_tokens, width), and the function for the backward pass. If the biLM

@@ -77,8 +77,8 @@ def line_chart(
         x: x values of the points, in ascending order.
         curves: {name of a curve: the y values of the curve, one for each value of `x`}.
         describe: function that takes the index of a point and returns a text about the values at this point.
-        log: the y axis is logarithmic.
-        from_zero: the y axis begins at 0.
+        log: True for a logarithmic y axis.
+        from_zero: True for a y axis that begins at 0.
     """
     drawable = {
         name: [value if _drawable(value, log) else math.nan for value in values]
