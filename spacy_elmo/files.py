@@ -156,7 +156,7 @@ def remove_partial(folder: Path, name: str | None = None) -> None:
     """Remove the temporary files and folders in a folder, even if a running process is writing to them.
 
     Args:
-        name: only remove the temporary files of the file or folder with this name. None: of any name.
+        name: name of the file or folder whose temporary files are removed; None: remove all temporary files.
     """
     remains = re.compile(r".*" if name is None else rf"\.{re.escape(name)}\.[\d-]+\.partial")
     for path in folder.glob(".*.partial"):

@@ -88,8 +88,8 @@ def _files(text: str) -> list[Path]:
 
 
 def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
-    """Yield a Doc for each document of a text ("-": standard input). The tokens and sentences are the same as
-    in the command `prepare`."""
+    """Yield a Doc for each document of the files `text`, or of the standard input if `text` is "-". The
+    tokens and sentences are the same as in the command `prepare`."""
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 

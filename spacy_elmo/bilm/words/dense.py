@@ -49,7 +49,7 @@ class PrepackedDense(nn.Module):
 
     @property
     def panels(self) -> Panels | None:
-        """The matrix, packed for the C functions in float32. None if there are no C functions, or if the
+        """The float32 matrix, packed for the C functions; None if there are no C functions, or if the
         precision is not float32."""
         return self._weight.panels if isinstance(self._weight, PackedWeight) else None
 

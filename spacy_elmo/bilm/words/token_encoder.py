@@ -83,8 +83,8 @@ class CharEncoder(CharacterCNN):
 
 
 class WordEncoder(nn.Module):
-    """A token encoder that looks up word vectors in an embedding matrix. It is for bilm-tf models without
-    character CNN, and for bilm-tf models with word vectors that were dumped to a file."""
+    """A token encoder that looks up word vectors in an embedding matrix. It is for bilm-tf models
+    without a character CNN, and for bilm-tf models with word vectors that were dumped to a file."""
 
     boundaries = (BOS, EOS)
     alphabet = ""

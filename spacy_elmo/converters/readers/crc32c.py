@@ -34,7 +34,7 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def masked(checksum: int) -> int:
-    """Return the masked form of a checksum, which TensorFlow stores (`core/lib/hash/crc32c.h:Mask`)."""
+    """Return a checksum in the masked form that TensorFlow stores (`core/lib/hash/crc32c.h:Mask`)."""
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + 0xA282EAD8) & 0xFFFFFFFF
 

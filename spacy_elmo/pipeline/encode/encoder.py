@@ -109,7 +109,7 @@ def forward(
     """Compute the layers of each Doc. In prediction, the arrays of different Docs share no memory.
 
     The second result is the function for the backward pass. It takes float32 gradients in the shapes of the
-    layers, and ignores the rounding of the layers to the option `dtype`.
+    layers. If the option `dtype` is float16, it ignores the rounding of the layers to float16.
     """
     docs = list(docs)
     if is_train and shim_of(model).trainable and docs:

@@ -34,7 +34,8 @@ _DIGEST_BYTES = Digest().digest_size
 
 
 class LayerCache:
-    """A cache of recently used layers of Docs. The key of a Doc is a hash of its words and spans. A change of
+    """A cache of recently used layers of Docs. The key of a Doc is a hash of its words and of the
+    positions of its sentences. A change of
     the weights empties the cache.
 
     The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every

@@ -132,8 +132,8 @@ def tokenize_files(
 
 
 def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield lists of documents with about a million characters each. A process tokenizes one list at a
-    time."""
+    """Yield lists of documents. The documents of a list have about a million characters in total. A process
+    tokenizes one list at a time."""
     task: list[Document] = []
     characters = 0
     for document in texts:

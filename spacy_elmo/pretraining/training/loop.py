@@ -23,8 +23,8 @@ _CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
 
 
 class PretrainingStopped(Exception):
-    """Exception that is raised when a run was stopped on request. No training step is lost, because the run
-    has written a checkpoint after its last step."""
+    """Exception that is raised when a run stops on request. No training step is lost, because the run writes a
+    checkpoint after its last step."""
 
 
 def train(
