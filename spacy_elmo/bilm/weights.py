@@ -103,7 +103,7 @@ class Weights:
         )
 
     def info(self) -> dict[str, Any]:
-        """Summarize the content in JSON types.
+        """Return a summary of the content in JSON types.
 
         Returns:
             A dict with these entries:
@@ -113,7 +113,7 @@ class Weights:
             - `parameters`: number of parameters of the biLM, without the softmax layer
             - `tensors`: number of parameters in each part of the network, such as `lstm.0`
             - `vocabulary`, `alphabet`: number of words and of characters
-            - `config`, `card`
+            - `config`, `card`: configuration and model card, as dicts
         """
         groups: dict[str, int] = {}
         for name, tensor in sorted(self.tensors.items()):
@@ -136,7 +136,8 @@ class Weights:
         """Return the bytes of a weights file.
 
         Raises:
-            ValueError: a word of the vocabulary contains a newline, or a tensor has values that are not finite.
+            ValueError: a word of the vocabulary contains a newline, or a tensor has values that are not
+            finite.
         """
         tensors = self._file_tensors()
         if diverged := [name for name, tensor in tensors.items() if not is_finite(tensor)]:

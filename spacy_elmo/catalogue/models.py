@@ -70,7 +70,7 @@ class PublicModel:
 
 
 def known_models() -> dict[str, PublicModel]:
-    """Return all models of the catalogue. The keys of the dict are the names of the models."""
+    """Return the models of the catalogue as a dict from the name of each model to its entry."""
     return {record["name"]: _model(record) for record in srsly.read_json(FILE)}
 
 

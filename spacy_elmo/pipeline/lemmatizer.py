@@ -24,17 +24,18 @@ from .encode.encoder import shim_of
 class NormalizingLemmatizer(EditTreeLemmatizer):
     """spaCy's `trainable_lemmatizer`, with edit trees that apply to normalized words.
 
-    In spaCy, each capital letter needs its own edit trees: the tree from "Books" to "book" replaces "B" by "b", so it
-    does not apply to "Cats" or "books". Here the three words have one label, which lowercases the word and removes the
-    "s". The labels of UDPipe 2 also consist of a change of case and an edit of the letters (Straka 2018, "UDPipe 2.0
-    Prototype at CoNLL 2018 UD Shared Task"). If the component has an `upstream`, words are also converted to the
-    spelling of its biLM, for example Latin "v" to "u".
+    In spaCy, each capital letter needs its own edit trees: the tree from "Books" to "book" replaces "B" by
+    "b", so it does not apply to "Cats" or "books". Here the three words have one label, which lowercases the
+    word and removes the "s". The labels of UDPipe 2 also consist of a change of case and an edit of the
+    letters (Straka 2018, "UDPipe 2.0 Prototype at CoNLL 2018 UD Shared Task"). If the component has an
+    `upstream`, words are also converted to the spelling of its biLM, for example Latin "v" to "u".
 
     Args:
         vocab: the pipeline's vocabulary.
         model: a `spacy.Tagger.v2`.
         name: name of the component in the pipeline.
-        upstream: name of the `elmo` component whose biLM has the spelling; None: keep the spelling of the words.
+        upstream: name of the `elmo` component whose biLM has the spelling; None: keep the spelling of the
+        words.
         options: the options of `EditTreeLemmatizer`.
     """
 
@@ -110,8 +111,8 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
 class NormalizedEditTrees:
     """Edit trees that apply to words in one spelling. A tree lowercases the word if its lemma has no capital letters.
 
-    It replaces spaCy's `EditTrees` in `EditTreeLemmatizer`, and has the methods that the lemmatizer calls. The id of a
-    tree is twice its id in `EditTrees`, plus one if the tree applies to the lowercased word.
+    It replaces spaCy's `EditTrees` in `EditTreeLemmatizer`, and has the methods that the lemmatizer calls.
+    The id of a tree is twice its id in `EditTrees`, plus one if the tree applies to the lowercased word.
 
     Args:
         strings: the strings of the edit trees.
@@ -124,7 +125,7 @@ class NormalizedEditTrees:
         self._trees = EditTrees(strings)
 
     def add(self, form: str, lemma: str) -> int:
-        """Add the tree that changes a word to its lemma, and return its id.
+        """Add the tree that changes a word to its lemma, and return the id of the tree.
 
         The tree lowercases the word if the lemma has no capital letters.
         """

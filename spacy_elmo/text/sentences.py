@@ -36,7 +36,7 @@ newline (`_NEWLINE`), any whitespace (`SPACE`). Whitespace tokens belong to no s
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
-    """Return the properties of each word that the sentence rule needs, as bits of a number, (words,)
+    """For each word, return the properties that the sentence rule needs, as the bits of a number: (words,)
     uint8."""
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 

@@ -44,7 +44,7 @@ class TokenEncoder(Protocol):
         word) or, with one id per word, (words,)."""
 
     def __call__(self, ids: Tensor, /) -> Tensor:
-        """Compute the vectors of words, (words, projection), from the result of `ids`."""
+        """Compute the vectors of words, (words, projection), from the result of the method `ids`."""
 
 
 def token_encoder(config: BiLMConfig) -> TokenEncoder:
@@ -182,7 +182,7 @@ class LexiconEncoder(nn.Module):
         return torch.from_numpy(np.concatenate(columns, 1))
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Compute word vectors, (words, projection), from the result of `ids`."""
+        """Compute word vectors, (words, projection), from the result of the method `ids`."""
         features = []
         if self.words is not None:
             features.append(nn.functional.embedding(ids[:, 0], self.words))

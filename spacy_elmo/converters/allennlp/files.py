@@ -43,8 +43,8 @@ def read_files(source: str | Path, *, options: str | Path | None = None) -> Trai
     Args:
         source: folder with the content of an archive: `config.json`, and `weights.th` or `best.th`. Or a file
             of parameters, with or without a `config.json` in its folder.
-        options: options file of the ELMo (options.json). None: the file that the configuration names, if the
-            folder contains this file; otherwise the only JSON file in the folder with a section `lstm`. No
+        options: ELMo options file (options.json). None: the file that the configuration names, if the folder
+            contains this file; otherwise the only JSON file in the folder that has a section `lstm`. No
             file outside the folder is read, and nothing is downloaded.
 
     Raises:

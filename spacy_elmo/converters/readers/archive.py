@@ -27,7 +27,7 @@ _PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 @dataclass(frozen=True)
 class Opened:
-    """A folder or file of the user, or the unpacked content of an archive."""
+    """The folder or file that the user has named, or the unpacked content of the archive."""
 
     path: Path
     """The folder or file. For an archive: the folder with the unpacked content. If this folder contains

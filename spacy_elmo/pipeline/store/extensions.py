@@ -128,7 +128,8 @@ def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
 
 
 def _stored(doc: Doc, name: str | None = None) -> Any:
-    """Return the array that a component has stored on a Doc: the layers, or the average of the layers.
+    """Return the array that a component has stored on a Doc: the layers, or, with the option
+    `store = "average"`, their average.
 
     If `name` is None, return the array of the component that ran last.
     """

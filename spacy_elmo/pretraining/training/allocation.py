@@ -22,10 +22,10 @@ def reuse_memory() -> None:
     to the system at once. In the next step, the first access to each page of a buffer is a page fault. These
     page faults cost a quarter of the time of a step.
 
-    Two caches keep a buffer of some megabytes for each combination of matrix sizes, by default for 1,024
-    combinations. Every batch has other sizes, so the caches of a biLM of the base size would need 7 GB after
-    an hour. A capacity that the user has set is not changed. Call this function before the process computes
-    its first matrix product, because later the bounds have no effect.
+    Two caches keep a buffer of a few megabytes for each combination of matrix sizes, by default for 1,024
+    combinations. Every batch has different sizes, so the caches of a biLM of the base size would need 7 GB
+    after an hour. If the user has set the capacity of a cache, it is not changed. Call this function before
+    the process computes its first matrix product, because later the bounds have no effect.
     """
     for name in _CACHE_CAPACITIES:
         os.environ.setdefault(name, str(_CAPACITY))

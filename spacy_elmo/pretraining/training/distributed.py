@@ -148,8 +148,8 @@ def device(gpu_id: int) -> torch.device:
 
 @contextlib.contextmanager
 def join(device: torch.device) -> Iterator[Ranks]:
-    """Create a context in which the processes that `torchrun` has started can communicate. Without
-    `torchrun`, the group contains only this process."""
+    """Create a context with a group of processes that can communicate. The group contains the processes that
+    `torchrun` has started. Without `torchrun`, it contains only this process."""
     if not dist.is_torchelastic_launched():
         yield Ranks()
         return
