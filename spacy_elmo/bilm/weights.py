@@ -137,7 +137,7 @@ class Weights:
 
         Raises:
             ValueError: a word of the vocabulary contains a newline, or a tensor has values that are not
-            finite.
+                finite.
         """
         tensors = self._file_tensors()
         if diverged := [name for name, tensor in tensors.items() if not is_finite(tensor)]:

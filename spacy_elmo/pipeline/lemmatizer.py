@@ -35,7 +35,7 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
         model: a `spacy.Tagger.v2`.
         name: name of the component in the pipeline.
         upstream: name of the `elmo` component whose biLM has the spelling; None: keep the spelling of the
-        words.
+            words.
         options: the options of `EditTreeLemmatizer`.
     """
 
