@@ -217,7 +217,7 @@ class BiLMConfig:
 
     @property
     def width(self) -> int:
-        """Width of each output layer: twice `projection`, because both directions are concatenated."""
+        """Width of each layer of vectors: twice `projection`, because both directions are concatenated."""
         return 2 * self.projection
 
     @property

@@ -156,7 +156,7 @@ class NormalizedEditTrees:
         self._trees.from_json(trees)
 
     def to_bytes(self) -> bytes:
-        """Serialize the spelling and the trees."""
+        """Serialize the spelling rule and the edit trees."""
         spelling = [self.spelling.form, self.spelling.replace]
         return srsly.msgpack_dumps({"spelling": spelling, "trees": self._trees.to_bytes()})
 

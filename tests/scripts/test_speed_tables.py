@@ -88,4 +88,4 @@ def test_a_processor_without_bfloat16(tmp_path, monkeypatch):
     path.write_text(json.dumps(report))
     lines = part(path).splitlines()
     assert "| mini, training | 100 | 700 | 7.0 |" in lines
-    assert lines[-1].startswith("The gates take 0.87 ns a cell in float32; a short sentence")
+    assert lines[-1].startswith("The LSTM gates take 0.87 ns a cell in float32. A short sentence")

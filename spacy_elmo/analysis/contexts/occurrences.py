@@ -107,12 +107,13 @@ def find_in_sentences(
     """Find the first occurrence of a word in each sentence, to compare it with the occurrences in a corpus.
 
     Args:
-        word: see `find_occurrences`. The sentence can also contain another spelling that occurs in `corpus`.
+        word: see `find_occurrences`. Instead of this spelling, a sentence can contain another spelling of the
+            word that occurs in `corpus`.
         corpus: occurrences of the word in a corpus, from `find_occurrences`.
         layers: the value of `layers` with which `corpus` was computed.
 
     Raises:
-        ValueError: the word is empty, or a sentence does not contain the word.
+        ValueError: the word is empty, or a sentence contains none of these spellings.
     """
     spellings = {word, *(occurrence.word for occurrence in corpus.items)}
     forms = {form for spelling in spellings for form in _forms(nlp, spelling)}

@@ -12,7 +12,7 @@ _WIDTH, _BAR = 420, 18
 
 def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> Spec:
     """Return a Vega-Lite chart of scalar mixes (weighted averages of the layers): a bar for the weight of
-    each layer, and a tick at equal weights.
+    each layer, and a tick at the weight that each layer has if all weights are equal.
 
     Args:
         mixes: names and layer weights of the scalar mixes, from top to bottom. The names must differ.

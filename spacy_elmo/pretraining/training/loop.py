@@ -46,7 +46,7 @@ def train(
     on the same machine with the same number of threads and processes.
 
     The weights of `paths.init` are evaluated before the first step, so `model-best` is never worse than the
-    initial weights. No error changes the last checkpoint.
+    initial weights. After an error, the last checkpoint is intact.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
