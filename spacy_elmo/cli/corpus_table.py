@@ -53,8 +53,9 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None 
         )
     msg.table(rows)
     if stats.covered == 1 and stats.held_out_covered < 1 and initial is None:
+        repeated = 3 + int((corpus.counts[3:] > 1).sum())
         msg.warn(
             "The vocabulary contains every training word, so the model never learns <UNK>. Unknown words in the"
-            " held-out text will have a very high perplexity. To avoid this, set training.vocab_size below"
-            f" {len(corpus.types) - 3:,}, the number of types"
+            " held-out text will have a very high perplexity. To avoid this, set training.vocab_size to"
+            f" {min(repeated, stats.vocab_size - 1):,} or less, so that rare words become <UNK>"
         )

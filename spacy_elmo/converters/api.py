@@ -114,6 +114,10 @@ def read_model(
             conversion = with_start(conversion, warm)
     if lang is not None:
         conversion.weights.card["language"] = lang
+    else:
+        conversion.notes.append(
+            "The language is not known. Set it (`--lang`): a pipeline of another language then gives a warning"
+        )
     return Conversion(
         conversion.weights,
         [Path(files.shown(path)) for path in conversion.files],

@@ -14,6 +14,7 @@ from .bilm_tf import files as bilm_files
 from .bilm_tf import hdf5_conversion as bilm_hdf5
 from .many_langs import conversion as many_langs
 from .many_langs import files as many_langs_files
+from .readers import hdf5
 from .result import Conversion
 
 
@@ -104,6 +105,7 @@ def detect(path: Path) -> tuple[Format, str]:
         OSError: the path does not exist.
         ValueError: the model fits no format, or several formats. The message lists the missing files of each
             format, or the formats that fit.
+        ValueError: the model has HDF5 files, and h5py is missing.
     """
     path.stat()  # raises an OSError with the path if it does not exist
     matches = [(format, reason) for format in FORMATS if (reason := format.recognize(path))]
@@ -114,6 +116,8 @@ def detect(path: Path) -> tuple[Format, str]:
         raise ValueError(
             f"{path} fits several formats. Choose one of them instead of auto:{listing}"
         )
+    if any(file.suffix in (".hdf5", ".h5") for file in [path, *path.glob("*")]):
+        hdf5.load_h5py()  # Without h5py, no HDF5 file is recognized.
     if path.is_file():
         raise ValueError(
             f"{path} has no known format. Give the model's folder or archive (.zip, .tar.gz)"

@@ -1,6 +1,7 @@
 """The command `prepare`, and the config files of both commands."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,6 +84,9 @@ def test_a_vocabulary_of_all_words_is_called_too_large(files):
     options = ("--paths.dev_text", files / "dev")
     code, output = elmo(*command(files, *options, "--training.vocab_size", 100))
     assert code == 0 and "the model never learns <UNK>" in output
+    advised = re.search(r"vocab_size to (\d+) or less", output)[1]
+    code, output = elmo(*command(files, *options, "--training.vocab_size", advised, "--force"))
+    assert code == 0 and "<UNK>" not in output
     (files / "dev" / "dev.txt").write_text("the cat sees the cat .\n")
     for more in (("--training.vocab_size", 4), ("--training.vocab_size", 100)):
         code, output = elmo(*command(files, *options, *more, "--force"))

@@ -38,9 +38,11 @@ def test_each_format(tmp_path, name):
     folder = write(name, tmp_path)
     format, reason = detect(folder)
     assert (format.name, reason) == (name, REASONS[name])
-    conversion = read_model(folder)
+    conversion = read_model(folder, lang="la")
     expected = format.convert(folder)
     assert conversion.notes == [f"{name}: {REASONS[name]}", *expected.notes]
+    assert conversion.weights.card["language"] == "la"
+    assert "--lang" in read_model(folder).notes[-1]
     assert conversion.weights.config == expected.weights.config
     assert conversion.weights.tensors.keys() == expected.weights.tensors.keys()
     for key, tensor in expected.weights.tensors.items():

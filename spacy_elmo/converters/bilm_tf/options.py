@@ -64,7 +64,7 @@ def _character_fields(reader: OptionsReader) -> dict[str, Any]:
     count = reader.whole("char_cnn.n_characters", default=261)
     if count == 262:
         reader.notes.append(
-            "char_cnn.n_characters = 262 is the value for inference; the file has 261 rows"
+            "char_cnn.n_characters = 262 is the value for inference; the 261 rows of the file are correct"
         )
     elif count != 261:
         reader.problems.append(

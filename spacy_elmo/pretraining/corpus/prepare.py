@@ -148,10 +148,15 @@ def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
 
 def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None:
     counts = np.zeros(len(types), dtype=np.int64)
+    first, position = np.full(len(types), np.iinfo(np.int64).max), 0
     for ids in parts["train"].ids():
         counts += np.bincount(ids, minlength=len(types))
-    # The boundaries and <UNK> come first, as the sampled softmax and bilm-tf's vocabularies require.
-    order = np.concatenate([[0, 1, 2], 3 + np.argsort(-counts[3:], kind="stable")])
+        words, positions = np.unique(ids, return_index=True)
+        first[words] = np.minimum(first[words], position + positions)
+        position += len(ids)
+    # The boundaries and <UNK> come first, as the sampled softmax and bilm-tf's vocabularies require. The order of
+    # equally frequent words depends only on the training text, so that no vocabulary prefers held-out words.
+    order = np.concatenate([[0, 1, 2], 3 + np.lexsort((first[3:], -counts[3:]))])
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
     for name, part in parts.items():

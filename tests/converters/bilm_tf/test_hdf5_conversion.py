@@ -12,6 +12,7 @@ import torch
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.bilm_tf.hdf5_conversion import convert
+from spacy_elmo.converters.formats import detect
 from tests import tiny
 from tests.converters import foreign
 
@@ -155,7 +156,7 @@ def test_options(tmp_path, changes, fields, note):
     else:
         assert text in (
             "",
-            "char_cnn.n_characters = 262 is the value for inference; the file has 261 rows",
+            "char_cnn.n_characters = 262 is the value for inference; the 261 rows of the file are correct",
         )
 
 
@@ -387,8 +388,11 @@ def test_without_h5py(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", no_h5py)
     for weights in (tmp_path / "lm_weights.hdf5", None):
-        with pytest.raises(ValueError, match=r"^HDF5 files .*pip install spacy-elmo\[h5\]"):
+        with pytest.raises(ValueError, match=r"^HDF5 files .*pip install 'spacy-elmo\[h5\]'"):
             convert(tmp_path, weights=weights)
+    for source in (tmp_path, tmp_path / "lm_weights.hdf5"):
+        with pytest.raises(ValueError, match="^HDF5 files need h5py"):
+            detect(source)
 
 
 def softmax_of(rows, projection=5):

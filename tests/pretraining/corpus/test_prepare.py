@@ -47,6 +47,21 @@ def test_types_are_numbered_by_falling_count_in_the_training_part(corpus):
     assert corpus.vocabulary(1000) == corpus.types
 
 
+def test_held_out_text_does_not_change_the_order_of_equally_frequent_words(tmp_path):
+    # Each word is in two documents, far from each other, so the split takes the first or the last of some words.
+    documents = 400
+    lines = [f"w{i} w{documents - 1 - i} .\n" for i in range(documents)]
+    (tmp_path / "raw.txt").write_text("\n".join(lines), encoding="utf8")
+    corpus = prepare(
+        Paths(raw_text=str(tmp_path / "raw.txt")), Prepare(tokenized=True), tmp_path / "corpus"
+    )
+    words = [word for sentence in sentences_of(corpus, "train") for word in sentence]
+    counts = collections.Counter(words)
+    assert {1, 2} < set(counts.values())
+    expected = sorted(counts, key=lambda word: (-counts[word], words.index(word)))
+    assert corpus.vocabulary(1000)[3:] == expected
+
+
 def test_types_of_the_held_out_part_alone_are_in_no_vocabulary(tmp_path, text_file):
     (tmp_path / "dev.txt").write_text("the unicorn sleeps .\n", encoding="utf8")
     paths = Paths(raw_text=str(text_file), dev_text=str(tmp_path / "dev.txt"))
