@@ -80,7 +80,7 @@ class LanguageModel:
         weights: weights with a softmax layer (head).
         get_spans: function that returns the sentences of Docs, as Spans that do not overlap. Default: the
             rule that `elmo` and `prepare` use.
-        max_batch_tokens: approximate number of words per batch. A longer sentence forms its own batch.
+        max_batch_tokens: maximum number of words per batch. A longer sentence forms its own batch.
 
     Raises:
         ValueError: the weights have no head.

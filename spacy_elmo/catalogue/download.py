@@ -45,7 +45,7 @@ def cache_folder() -> Path:
         import platformdirs
     except ImportError as error:
         raise ValueError(
-            f"Downloads need another library: pip install 'spacy-elmo[download]'. Or set the environment variable"
+            f'Downloads need another library: pip install "spacy-elmo[download]". Or set the environment variable'
             f" {CACHE_VARIABLE} to the folder for downloads"
         ) from error
     return Path(platformdirs.user_cache_dir("spacy-elmo"))

@@ -141,7 +141,7 @@ def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
         from ..embedding.on_ray import embed_on_ray
     except ImportError as error:
         raise ValueError(
-            f"--engine ray needs Ray: pip install 'spacy-elmo[ray]' ({error})"
+            f'--engine ray needs Ray: pip install "spacy-elmo[ray]" ({error})'
         ) from error
     return functools.partial(embed_on_ray, gpu=gpu, code=code)
 

@@ -51,7 +51,7 @@ def explore_cli(
             from ..explore.server import make_server
         except ImportError as error:
             raise ValueError(
-                f"explore needs more packages: pip install 'spacy-elmo[explore]' ({error})"
+                f'explore needs more packages: pip install "spacy-elmo[explore]" ({error})'
             ) from error
         from ..explore.explorer import Explorer
 

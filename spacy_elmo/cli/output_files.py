@@ -28,7 +28,7 @@ def check_figure_files(paths: list[Path] | None) -> list[Path]:
             from ..analysis import figures  # noqa: F401
         except ImportError as error:
             raise ValueError(
-                f"--out needs a library for figures: pip install 'spacy-elmo[figures]' ({error})"
+                f'--out needs a library for figures: pip install "spacy-elmo[figures]" ({error})'
             ) from error
     return files
 

@@ -116,7 +116,8 @@ def read_model(
         conversion.weights.card["language"] = lang
     else:
         conversion.notes.append(
-            "The language is not known. Set it (`--lang`): a pipeline of another language then gives a warning"
+            "The language of the model is not known. Set lang (`--lang`), so that elmo can warn if a pipeline has"
+            " another language"
         )
     return Conversion(
         conversion.weights,

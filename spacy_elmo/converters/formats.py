@@ -105,7 +105,7 @@ def detect(path: Path) -> tuple[Format, str]:
         OSError: the path does not exist.
         ValueError: the model fits no format, or several formats. The message lists the missing files of each
             format, or the formats that fit.
-        ValueError: the model has HDF5 files, and h5py is missing.
+        ValueError: the model fits no format, has HDF5 files, and h5py is missing.
     """
     path.stat()  # raises an OSError with the path if it does not exist
     matches = [(format, reason) for format in FORMATS if (reason := format.recognize(path))]
@@ -116,7 +116,7 @@ def detect(path: Path) -> tuple[Format, str]:
         raise ValueError(
             f"{path} fits several formats. Choose one of them instead of auto:{listing}"
         )
-    if any(file.suffix in (".hdf5", ".h5") for file in [path, *path.glob("*")]):
+    if any(file.suffix.lower() in (".hdf5", ".h5") for file in [path, *path.glob("*")]):
         hdf5.load_h5py()  # Without h5py, no HDF5 file is recognized.
     if path.is_file():
         raise ValueError(

@@ -186,7 +186,7 @@ def _file_format(format: VectorFormat) -> _FileFormat | None:
     except ImportError as error:
         extra = {"hdf5": "h5", "parquet": "parquet"}[format]
         raise ValueError(
-            f"The format {format} needs another library: pip install 'spacy-elmo[{extra}]' ({error})"
+            f'The format {format} needs another library: pip install "spacy-elmo[{extra}]" ({error})'
         ) from error
     return None
 

@@ -68,7 +68,7 @@ class SearchIndex:
         layer: index of the biLM layer to compare. None: the average of all layers, as in `_.elmo`.
         method: "exact" compares the query with every vector. "hnsw" searches a graph of vectors: the search
             time hardly grows with the number of vectors, but some near vectors can be missed. "hnsw" needs
-            `pip install 'spacy-elmo[search]'`.
+            `pip install "spacy-elmo[search]"`.
         about: any metadata to store with the index, in JSON types.
 
     Raises:
@@ -202,6 +202,6 @@ def _search_class(method: SearchMethod) -> Any:
         from .hnsw import HnswNeighbors
     except ImportError as error:
         raise ValueError(
-            f"The method hnsw needs another library: pip install 'spacy-elmo[search]' ({error})"
+            f'The method hnsw needs another library: pip install "spacy-elmo[search]" ({error})'
         ) from error
     return HnswNeighbors

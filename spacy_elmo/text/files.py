@@ -117,7 +117,7 @@ def _open(file: Path) -> AbstractContextManager[Iterable[bytes]]:
             from .zst import ZstReader
         except ImportError as error:
             raise ValueError(
-                f"{file}: .zst files need another library: pip install 'spacy-elmo[zst]'"
+                f'{file}: .zst files need another library: pip install "spacy-elmo[zst]"'
             ) from error
         return io.BufferedReader(ZstReader(file))
     return file.open("rb")

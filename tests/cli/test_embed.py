@@ -176,4 +176,4 @@ def test_missing_ray(weights, text, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "spacy_elmo.embedding.on_ray", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     code, output = invoke(weights, text, tmp_path / "out", "--engine", "ray")
-    assert code == 1 and "pip install 'spacy-elmo[ray]'" in output
+    assert code == 1 and 'pip install "spacy-elmo[ray]"' in output

@@ -102,5 +102,5 @@ def test_drawing_needs_its_library(trained, tmp_path, monkeypatch):
     monkeypatch.delattr("spacy_elmo.analysis.figures", raising=False)
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     code, output = invoke(trained[0], "-o", tmp_path / "out.png")
-    assert code == 1 and "pip install 'spacy-elmo[figures]'" in output
+    assert code == 1 and 'pip install "spacy-elmo[figures]"' in output
     assert invoke(trained[0], "-o", tmp_path / "out.json")[0] == 0

@@ -153,4 +153,4 @@ def test_missing_usearch(folder, monkeypatch):
     monkeypatch.delitem(sys.modules, "spacy_elmo.search.hnsw", raising=False)
     monkeypatch.setitem(sys.modules, "usearch.index", None)
     code, output = make(folder, "--method", "hnsw")
-    assert code == 1 and "pip install 'spacy-elmo[search]'" in output
+    assert code == 1 and 'pip install "spacy-elmo[search]"' in output

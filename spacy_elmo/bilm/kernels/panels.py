@@ -56,7 +56,8 @@ def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Allocate a matrix with a gap in memory after each row.
 
     A matrix product reads several rows at once. Without the gap, rows at a distance of a power of two would
-    compete for the same few lines of the processor's cache."""
+    compete for the same few lines of the processor's cache.
+    """
     rows, columns = shape
     return torch.empty((rows, columns + 32), dtype=dtype)[:, :columns]
 

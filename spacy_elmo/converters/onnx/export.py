@@ -47,7 +47,7 @@ def _content(weights: Weights) -> bytes:
     try:
         from onnx.helper import set_model_props
     except ImportError as error:
-        raise ValueError("ONNX files need onnx: pip install 'spacy-elmo[onnx]'") from error
+        raise ValueError('ONNX files need onnx: pip install "spacy-elmo[onnx]"') from error
     from .graph import onnx_model
 
     model = onnx_model(weights.build_bilm())

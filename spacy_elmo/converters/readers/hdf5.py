@@ -31,7 +31,7 @@ def load_h5py() -> Any:
     try:
         import h5py
     except ImportError as error:
-        raise ValueError("HDF5 files need h5py: pip install 'spacy-elmo[h5]'") from error
+        raise ValueError('HDF5 files need h5py: pip install "spacy-elmo[h5]"') from error
     return h5py
 
 

@@ -81,8 +81,8 @@ def project_to_width(
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
-    """Initialize the Maxout layer, which maps the vectors X to the input width of the encoder. If X already has
-    this width, the layer is not needed."""
+    """Initialize the Maxout layer, which maps the vectors X to the input width of the encoder. Do nothing if X
+    already has this width, because `forward` then does not use the layer."""
     if X is None or model.maybe_get_dim("nO") not in (None, get_width(X)):
         model.layers[0].initialize(X=X)
 

@@ -34,9 +34,8 @@ _DIGEST_BYTES = Digest().digest_size
 
 
 class LayerCache:
-    """A cache of recently used layers of Docs. The key of a Doc is a hash of its words and of the
-    positions of its sentences. A change of
-    the weights empties the cache.
+    """A cache of recently used layers of Docs. The key of a Doc is a hash of its words and of the positions
+    of the spans that the biLM processes. A change of the weights empties the cache.
 
     The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every
     epoch. A copied or unpickled cache is empty, but has the same size limit and folder. Several threads can
