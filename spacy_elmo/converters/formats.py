@@ -116,7 +116,7 @@ def detect(path: Path) -> tuple[Format, str]:
         raise ValueError(
             f"{path} fits several formats. Choose one of them instead of auto:{listing}"
         )
-    if any(file.suffix.lower() in (".hdf5", ".h5") for file in [path, *path.glob("*")]):
+    if any(file.suffix.lower() in bilm_files.HDF5 for file in [path, *path.glob("*")]):
         hdf5.load_h5py()  # Without h5py, no HDF5 file is recognized.
     if path.is_file():
         raise ValueError(

@@ -46,7 +46,8 @@ class ForeignModel:
         return [path for path in paths if path is not None]
 
 
-_HDF5, _JSON, _TEXT = (".hdf5", ".h5"), (".json",), (".txt",)
+HDF5, _JSON, _TEXT = (".hdf5", ".h5"), (".json",), (".txt",)
+"""Suffixes of file names."""
 # Names of the softmax and the word table in the files of bilm-tf.
 SOFTMAX = SOFTMAX_WEIGHT, SOFTMAX_BIAS = "softmax/W", "softmax/b"
 TABLE = "embedding"
@@ -91,7 +92,7 @@ def read_files(
             " options (`--options`) and weights (`--weights`)"
         )
     hdf5.load_h5py()  # now, or a missing h5py would be reported as "no file contains RNN_0"
-    weights_file = _chosen(weights, folder, _HDF5, _has_rnn, "RNN_0", "weights")
+    weights_file = _chosen(weights, folder, HDF5, _has_rnn, "RNN_0", "weights")
     options_file = _chosen(options, folder, _JSON, has_lstm, '"lstm"', "options")
     model = ForeignModel(
         options_file, read_options(options_file), weights_file, hdf5.read_arrays(weights_file)
@@ -123,7 +124,7 @@ def recognize(source: str | Path) -> str | None:
     try:
         is_file = path.is_file()
         options, _ = _fitting(_files(path.parent if is_file else path, _JSON), has_lstm)
-        weights, _ = _fitting([path] if is_file else _files(path, _HDF5), _has_rnn)
+        weights, _ = _fitting([path] if is_file else _files(path, HDF5), _has_rnn)
     except OSError:  # a folder that may not be read
         return None
     if not options or not weights:
@@ -169,7 +170,7 @@ def _read_softmax(model: ForeignModel, folder: Path, requested: Path | None) -> 
 
 
 def _only_softmax(model: ForeignModel, folder: Path) -> Path | None:
-    files, _ = _fitting(_files(folder, _HDF5), _has_softmax)
+    files, _ = _fitting(_files(folder, HDF5), _has_softmax)
     if len(files) > 1:
         names = ", ".join(path.name for path in files)
         model.notes.append(
