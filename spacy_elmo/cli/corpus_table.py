@@ -56,7 +56,7 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None 
         repeated = 3 + int((corpus.counts[3:] > 1).sum())
         size, negatives = min(repeated, stats.vocab_size - 1), config.training.negatives
         fewer = f" and training.negatives to at most {size}" if (negatives or 0) > size else ""
-        advice = f"set training.vocab_size to {size}{fewer}" if repeated > 3 else "use more text"
+        advice = f"set training.vocab_size to {size}{fewer}" if size > 3 else "use more text"
         msg.warn(
             "The vocabulary contains every training word, so the model never learns <UNK>. Unknown words in the"
             f" held-out text will have a very high perplexity. So that rare words become <UNK>, {advice}"

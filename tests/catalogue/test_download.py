@@ -119,7 +119,7 @@ def test_same_name_at_two_addresses():
 def test_without_the_extra(monkeypatch):
     monkeypatch.delenv("SPACY_ELMO_CACHE", raising=False)
     monkeypatch.setitem(sys.modules, "platformdirs", None)
-    with pytest.raises(ValueError, match=r"pip install .spacy-elmo\[download\]..*SPACY_ELMO_CACHE"):
+    with pytest.raises(ValueError, match=r'pip install "spacy-elmo\[download\]".*SPACY_ELMO_CACHE'):
         cache_folder()
 
 

@@ -348,7 +348,7 @@ def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
     assert not (tmp_path / "index").exists()
     monkeypatch.delitem(sys.modules, "spacy_elmo.search.hnsw")
     monkeypatch.setitem(sys.modules, "usearch.index", None)
-    with pytest.raises(ValueError, match=r"pip install .spacy-elmo\[search\]."):
+    with pytest.raises(ValueError, match=r'pip install "spacy-elmo\[search\]"'):
         SearchIndex(method="hnsw")
 
 

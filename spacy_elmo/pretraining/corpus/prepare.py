@@ -150,8 +150,8 @@ def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None
     counts = np.zeros(len(types), dtype=np.int64)
     first, position = np.full(len(types), np.iinfo(np.int64).max), 0
     for ids in parts["train"].ids():
-        counts += np.bincount(ids, minlength=len(types))
-        words, positions = np.unique(ids, return_index=True)
+        words, positions, found = np.unique(ids, return_index=True, return_counts=True)
+        counts[words] += found
         first[words] = np.minimum(first[words], position + positions)
         position += len(ids)
     # The boundaries and <UNK> come first, as the sampled softmax and bilm-tf's vocabularies require. The order of

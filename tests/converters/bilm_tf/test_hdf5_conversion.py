@@ -388,7 +388,7 @@ def test_without_h5py(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", no_h5py)
     for weights in (tmp_path / "lm_weights.hdf5", None):
-        with pytest.raises(ValueError, match=r"^HDF5 files .*pip install .spacy-elmo\[h5\]."):
+        with pytest.raises(ValueError, match=r'^HDF5 files .*pip install "spacy-elmo\[h5\]"'):
             convert(tmp_path, weights=weights)
     for source in (tmp_path, tmp_path / "lm_weights.hdf5"):
         with pytest.raises(ValueError, match="^HDF5 files need h5py"):

@@ -169,7 +169,7 @@ def weights():
 def test_without_onnx(tmp_path, weights, monkeypatch):
     for name in ("onnx", "onnx.helper"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ValueError, match=r"pip install .spacy-elmo\[onnx\]."):
+    with pytest.raises(ValueError, match=r'pip install "spacy-elmo\[onnx\]"'):
         export(weights, tmp_path / "elmo.onnx")
     assert list(tmp_path.iterdir()) == []
 
