@@ -1,9 +1,10 @@
-"""Write the tables of docs/languages.md from the cards of the packages in models/ and from the reports of the evidence.
+"""Write the tables of docs/languages.md from the packages in models/ and the reports in evidence/report.
 
     python -m scripts.language_table            # writes the tables
     python -m scripts.language_table --check    # fails if the page has other tables
 
-A table has only columns for which at least one model has a value.
+A table has only columns for which at least one model has a value. The report of a model is the report of
+the size in evidence/plan.yml that has the weights of this model.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import spacy
+import srsly
 
 from scripts.marked_page import ROOT, Row, renew, table
 from spacy_elmo.bilm.weights import Weights
@@ -36,12 +38,12 @@ def training_words(card: Mapping[str, Any]) -> int:
     return card.get("tokens_seen", 0) + (training_words(card["init"]) if "init" in card else 0)
 
 
-def model_row(weights: Path, report: Path) -> Row:
+def model_row(weights: Path, report: Path | None) -> Row:
     """Return the row of a packaged model in the first table.
 
     Args:
         weights: the weights file of the model.
-        report: folder of the evidence for its language. Its file `kneser_ney.json` is used if it names this model.
+        report: folder of its report. The file `kneser_ney.json` in this folder is used if it names this model.
     """
     card = Weights.load_card(weights)
     row = {
@@ -51,8 +53,8 @@ def model_row(weights: Path, report: Path) -> Row:
         "training words": f"{words / 1e6:.0f} million" if (words := training_words(card)) else "",
         "licence": card["licence"],
     }
-    measured = report / "kneser_ney.json"
-    perplexity = json.loads(measured.read_text("utf8")) if measured.is_file() else {}
+    measured = report and report / "kneser_ney.json"
+    perplexity = json.loads(measured.read_text("utf8")) if measured and measured.is_file() else {}
     if perplexity and perplexity["name"] == card.get("name"):
         less = 1 - perplexity["forward"] / perplexity["kneser_ney"]
         row |= {
@@ -70,10 +72,21 @@ def language_name(code: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", spacy.util.get_lang_class(code).__name__)
 
 
-def score_rows(report: Path, language: str) -> list[Row]:
+def reports_of_models(plan: Path, reports: Path) -> dict[str, Path]:
+    """Return the folder of the report of each model by the name of its weights.
+
+    Args:
+        plan: evidence/plan.yml.
+        reports: evidence/report.
+    """
+    sizes = srsly.read_yaml(plan)["sizes"]
+    return {size["weights"]: reports / name for name, size in sizes.items() if "weights" in size}
+
+
+def score_rows(report: Path | None, model: str) -> list[Row]:
     """Return the rows of the first table in a report of the evidence; an empty list if there is no report."""
-    page = report / "report.md"
-    if not page.is_file():
+    page = report and report / "report.md"
+    if not page or not page.is_file():
         return []
     lines = iter(page.read_text("utf8").splitlines())
     columns = next((_cells(line) for line in lines if line.startswith("| task and data |")), [])
@@ -82,7 +95,7 @@ def score_rows(report: Path, language: str) -> list[Row]:
     for line in lines:
         if not line.startswith("|"):
             break
-        rows.append({"language": language, **dict(zip(columns, _cells(line), strict=True))})
+        rows.append({"model": model, **dict(zip(columns, _cells(line), strict=True))})
     return rows
 
 
@@ -90,20 +103,20 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def choice(models: Path, reports: Path) -> str:
+def choice(models: Path, reports: Mapping[str, Path]) -> str:
     """Return the table by which readers choose a model: the command that installs it, and the gains to expect."""
     rows: list[Row] = []
     for file in sorted(models.glob("*/*/*.safetensors")):
-        code = Weights.load_card(file)["language"]
+        report = reports.get(file.stem)
         row = {
-            "language": language_name(code),
+            "language": language_name(Weights.load_card(file)["language"]),
             "install": f"`pip install models/{file.parts[-3]}`",
-            "lower perplexity": model_row(file, reports / code).get("lower by", ""),
+            "lower perplexity": model_row(file, report).get("lower by", ""),
         }
         for task, column in _TASKS.items():
             removed = [
                 float(scores["fewer errors"].rstrip("%"))
-                for scores in score_rows(reports / code, "")
+                for scores in score_rows(report, "")
                 if scores["task and data"].startswith(task)
             ]
             ends = sorted({min(removed), max(removed)}) if removed else []
@@ -112,23 +125,21 @@ def choice(models: Path, reports: Path) -> str:
     return table(rows)
 
 
-def tables(models: Path, reports: Path) -> str:
+def tables(models: Path, reports: Mapping[str, Path]) -> str:
     """Return the tables with all results."""
     files = sorted(models.glob("*/*/*.safetensors"))
     if not files:
         return _NONE
-    languages = {file: Weights.load_card(file)["language"] for file in files}
-    rows = [model_row(file, reports / languages[file]) for file in files]
+    rows, scores = [], []
+    for file in files:
+        report = reports.get(file.stem)
+        rows.append(model_row(file, report))
+        if report:
+            link = f"[{file.parts[-3]}](../evidence/report/{report.name}/report.md)"
+            scores += score_rows(report, link)
     parts = [table(rows)]
     if any("classes" in row for row in rows):
         parts.append(_PERPLEXITIES)
-    scores = [
-        row
-        for code in dict.fromkeys(languages.values())
-        for row in score_rows(
-            reports / code, f"[{language_name(code)}](../evidence/report/{code}/report.md)"
-        )
-    ]
     if scores:
         parts += [_SCORES, table(scores)]
     return "\n\n".join(parts)
@@ -136,9 +147,10 @@ def tables(models: Path, reports: Path) -> str:
 
 def main() -> None:
     """Write the tables into the page, or check that it has them."""
+    evidence = ROOT / "evidence"
+    reports = reports_of_models(evidence / "plan.yml", evidence / "report")
     for name, content in (("choice", choice), ("models", tables)):
-        written = content(ROOT / "models", ROOT / "evidence" / "report")
-        renew(ROOT / "docs" / "languages.md", name, written, __doc__)
+        renew(ROOT / "docs" / "languages.md", name, content(ROOT / "models", reports), __doc__)
 
 
 if __name__ == "__main__":

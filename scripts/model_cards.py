@@ -18,8 +18,9 @@ def cards(models: Path) -> dict[Path, str]:
     written = {}
     for file in sorted(models.glob("*/*/*.safetensors")):
         weights = Weights.load(file)
-        fields = read_json_object(models / "cards" / f"{weights.card['language']}.json")
-        readme = file.parents[1] / "README.md"
+        package = file.parents[1]
+        fields = read_json_object(models / "cards" / f"{package.name}.json")
+        readme = package / "README.md"
         written[readme] = model_card(file.stem, weights.card | fields, weights.config.spelling)
     return written
 
