@@ -133,14 +133,25 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
         return
     folder = Path(os.path.realpath(folder))
     # Create the temporary folder inside `folder`, because `folder` may be the root of a file system.
-    with _temporary(_partial(folder / folder.name), folder) as partial:
+    with temporary_folder(folder / folder.name) as partial:
         new, old = partial / "new", partial / "old"
-        for part in (partial, new, old):
+        for part in (new, old):
             part.mkdir()
         yield new
         _flush_tree(new)
         _exchange(folder, names, new, old)
         flush_folder(folder)
+
+
+@contextmanager
+def temporary_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty temporary folder beside `path`. At the end, remove the folder.
+
+    If the process is killed, `remove_partial` finds the folder by the name of `path`.
+    """
+    with _temporary(_partial(path), path) as partial:
+        partial.mkdir()
+        yield partial
 
 
 def remove_folder(path: Path) -> None:
@@ -184,6 +195,8 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
     _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial
+    except ChildProcessError:
+        raise
     except OSError as error:
         if error.errno is None:  # an error of a library, such as NumPy, which names no file
             raise OSError(f"Cannot write {path} ({error})") from error

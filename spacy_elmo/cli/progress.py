@@ -72,9 +72,11 @@ def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> 
 def _size(files: Iterable[Path]) -> int | None:
     """Return the total size of text files in bytes. Return None if a file is compressed, because the size of
     its text is then unknown."""
+    from ..text.files import is_compressed
+
     size = 0
     for file in files:
-        if file.suffix in (".gz", ".xz", ".zst"):
+        if is_compressed(file):
             return None
         size += file.stat().st_size
     return size

@@ -102,9 +102,8 @@ def index_cli(
         from ..run_lock import lock
 
         with lock(out_dir):
-            for folder, name in ((out_dir.parent, out_dir.name), (out_dir, None)):
-                remove_partial(folder, name)
             _check_is_new(out_dir, force)
+            remove_partial(out_dir.parent, out_dir.name)
             if words:
                 tokens = make_word_index(
                     out_dir, source, text, lang=lang, tokenized=tokenized, quiet=quiet

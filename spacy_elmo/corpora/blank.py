@@ -48,6 +48,8 @@ def blank_pipeline(
         raise ValueError(
             f"spaCy cannot create a pipeline for the language {lang!r}: {str(error).strip()}"
         ) from error
+    # The limit protects the memory of parsers. A line of a text file can be longer.
+    nlp.max_length = 1 << 30
     weights = source if source in known_names() else str(path.absolute())
     nlp.add_pipe("elmo", config={"weights": weights})
     return nlp, _tokenizer_warnings(card, lang)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -219,6 +220,8 @@ class PretrainConfig(_Section):
         # Overrides can also change the defaults of sections that the file leaves out.
         for section in cls.model_fields:
             config.setdefault(section, {})
+        config["model"] = _with_pairs(config["model"])
+        _check_names(config)
         interpolated = Config().from_str(config.to_str(), overrides=dict(overrides or {}))
         return cls.of(interpolated, training=training)
 
@@ -277,6 +280,11 @@ class PretrainConfig(_Section):
             raise ValueError("Impossible pretraining config:\n  " + "\n  ".join(problems))
         return config
 
+    @field_validator("model")
+    @classmethod
+    def _pairs(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return _with_pairs(value)
+
     @classmethod
     def _problem(cls, place: tuple[int | str, ...], value: object, message: str) -> str:
         section, *keys = map(str, place)
@@ -289,6 +297,30 @@ class PretrainConfig(_Section):
     def bilm(self) -> BiLMConfig:
         """The configuration of the biLM that the run trains."""
         return BiLMConfig.from_dict(self.model)
+
+
+def _with_pairs(model: Any) -> Any:
+    """Return the section `[model]` with `replace` as a list of pairs. A config file would store a mapping as a
+    section, in which the letters "#" and ";" begin a comment, and "=" and ":" end a name."""
+    if isinstance(model, Mapping) and isinstance(model.get("replace"), Mapping):
+        return {**model, "replace": [list(pair) for pair in model["replace"].items()]}
+    return model
+
+
+def _check_names(section: Mapping[str, Any], place: str = "") -> None:
+    """Check that a config file can store the names in a section and in the mappings in it.
+
+    Raises:
+        ValueError: a name contains "=" or ":", or begins with "#" or ";".
+    """
+    for name, value in section.items():
+        if place and (re.search("[=:\n]", name) or name.startswith(("#", ";"))):
+            raise ValueError(
+                f"[{place}] has the name {name!r}, but a name in a config file has no '=' or ':', and does not begin"
+                " with '#' or ';'. Use a list instead of a mapping"
+            )
+        if isinstance(value, Mapping):
+            _check_names(value, f"{place}.{name}" if place else name)
 
 
 def _parsed(path: Path) -> Config:

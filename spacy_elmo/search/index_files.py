@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import srsly
 
 from ..digest import check_digests, with_digests
-from ..files import atomic_file, atomic_folder, atomic_write
+from ..files import atomic_file, atomic_folder, atomic_write, remove_partial, temporary_folder
 from ..text.documents import json_lines
 from ..text.json_object import read_json_object
 
@@ -77,12 +76,14 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
     old = _present_files(folder, kind) if is_index(folder) else set()
     names = tuple(map(_other_name, kind.files)) if old.intersection(kind.files) else kind.files
     try:
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".partial") as partial:
+        for name in (_SETTINGS, *kind.files, *map(_other_name, kind.files)):
+            remove_partial(folder, name)
+        with temporary_folder(folder / _SETTINGS) as partial:
             with _named_errors(folder):
-                yield Path(partial)
+                yield partial
             for file, name in zip(kind.files, names, strict=True):
                 with atomic_file(folder / name) as target:
-                    (Path(partial) / file).replace(target)
+                    (partial / file).replace(target)
         path = folder / _SETTINGS
         atomic_write(path, json.dumps(with_digests(described, path, names)).encode())
     except BaseException:

@@ -59,7 +59,7 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     for file in files:
         # A compressed file is not plain text either: "a.json.gz".
         unreadable = kind(file) in _NOT_READ and kind(file) not in more
-        if unreadable or (kind(file) == ".spacy" and file.suffix in _COMPRESSED):
+        if unreadable or (kind(file) == ".spacy" and is_compressed(file)):
             raise ValueError(
                 f"{file}: the format {''.join(file.suffixes[-2:])} is not supported. Give plain text or .jsonl (also"
                 " compressed as .gz, .xz or .zst), or .spacy"
@@ -69,7 +69,12 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
 
 def kind(file: Path) -> str:
     """Return the suffix of a file, without a suffix for compression: ".jsonl" for "a.jsonl.gz"."""
-    return (file.with_suffix("") if file.suffix in _COMPRESSED else file).suffix.lower()
+    return (file.with_suffix("") if is_compressed(file) else file).suffix.lower()
+
+
+def is_compressed(file: Path) -> bool:
+    """Return True if the name of a file ends with a suffix for compression."""
+    return file.suffix.lower() in _COMPRESSED
 
 
 def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, str]]:
@@ -105,14 +110,15 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
 
 
 def _open(file: Path) -> AbstractContextManager[Iterable[bytes]]:
-    if file.suffix in _COMPRESSED and not file.stat().st_size:
+    if is_compressed(file) and not file.stat().st_size:
         # Python's gzip would read an empty file as an empty text, but no program compresses to an empty file.
         raise EOFError("the compressed file is empty")
-    if file.suffix == ".gz":
+    suffix = file.suffix.lower()
+    if suffix == ".gz":
         return gzip.open(file, "rb")
-    if file.suffix == ".xz":
+    if suffix == ".xz":
         return lzma.open(file, "rb")
-    if file.suffix == ".zst":
+    if suffix == ".zst":
         try:
             from .zst import ZstReader
         except ImportError as error:

@@ -9,6 +9,8 @@ from typing import Any
 import zstandard
 
 _BYTES_PER_READ = 1 << 14
+_MAX_WINDOW = 1 << 31
+"""Largest distance in bytes to repeated text, which must be kept in memory: that of `zstd --long=31`."""
 
 
 class ZstReader(io.RawIOBase):
@@ -23,7 +25,7 @@ class ZstReader(io.RawIOBase):
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
-        self._frame: Any = zstandard.ZstdDecompressor().decompressobj()
+        self._frame = self._new_frame()
         self._decompressed = memoryview(b"")
 
     def readable(self) -> bool:
@@ -49,12 +51,15 @@ class ZstReader(io.RawIOBase):
         try:
             while compressed:
                 if self._frame.eof:
-                    self._frame = zstandard.ZstdDecompressor().decompressobj()
+                    self._frame = self._new_frame()
                 pieces.append(self._frame.decompress(compressed))
                 compressed = self._frame.unused_data if self._frame.eof else b""
         except zstandard.ZstdError as error:
             raise EOFError(str(error)) from error
         return b"".join(pieces)
+
+    def _new_frame(self) -> Any:
+        return zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).decompressobj()
 
     def close(self) -> None:
         """Close this stream and the compressed file."""

@@ -1,9 +1,11 @@
 """All problems of a config are reported at once."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from confection import Config
 from spacy.util import load_config
 
 from spacy_elmo.bilm.config import BiLMConfig
@@ -129,3 +131,33 @@ def test_the_original_is_the_paper_s():
     assert (settings.vocab_size, settings.negatives) == (793471, 8192)
     assert (settings.batch_tokens, settings.max_epochs) == (128 * 20 * 3, 10)
     assert (settings.dropout, settings.warmup_steps, settings.cooldown) == (0.1, 0, 0)
+
+
+@pytest.mark.parametrize("source", ["file", "dict"])
+def test_replaced_characters_survive_the_config_of_the_run(tmp_path, source):
+    """In a config file, "#" would begin a comment, and ":" would end a name."""
+    replace = {"#": "", ":": ".", "v": "u"}
+    sections = {
+        "model": {**BiLMConfig().to_dict(), "replace": replace},
+        "training": {"max_steps": 1},
+    }
+    if source == "file":
+        path = tmp_path / "file.cfg"
+        text = "".join(
+            f"[{name}]\n"
+            + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+            for name, values in sections.items()
+        )
+        path.write_text(text, "utf8")
+        config = PretrainConfig.read(path)
+    else:
+        config = PretrainConfig.read(sections)
+    Config(config.model_dump()).to_disk(tmp_path / "config.cfg")
+    assert PretrainConfig.read(tmp_path / "config.cfg") == config
+    assert dict(config.bilm.replace) == replace
+
+
+def test_names_that_a_config_file_cannot_have(tmp_path):
+    card = {"sources": {"https://example.org/a": "CC0"}}
+    with pytest.raises(ValueError, match=r"card\.sources.*https://example\.org/a"):
+        PretrainConfig.read({"card": card, "training": {"max_steps": 1}})

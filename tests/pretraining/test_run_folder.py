@@ -122,10 +122,12 @@ def test_force_deletes_nothing_for_a_start_that_cannot_be(
 
 def test_what_killed_runs_left_is_swept_away(tmp_path, make_run_config):
     out = tmp_path / "run"
-    (out / ".corpus.partial").mkdir(parents=True)
-    (out / ".model-best.safetensors.123.partial").touch()
+    (out / ".corpus.12-34.partial").mkdir(parents=True)
+    (out / ".model-best.safetensors.12-34.partial").touch()
+    # Another command writes to the folder "latin" in this folder.
+    (out / ".latin.12-34.partial").mkdir()
     prepare_run_folder(out, make_run_config())
-    assert [path.name for path in out.iterdir()] == ["config.cfg"]
+    assert sorted(path.name for path in out.iterdir()) == [".latin.12-34.partial", "config.cfg"]
 
 
 def test_a_damaged_config_of_the_run_is_named(tmp_path, make_run_config):

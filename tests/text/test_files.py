@@ -17,6 +17,7 @@ LINES = [(1, "one\r\n"), (2, "\n"), (3, "three é")]
     [
         ("a.txt", bytes),
         ("a.txt.gz", gzip.compress),
+        ("A.TXT.GZ", gzip.compress),
         ("a.txt.xz", lzma.compress),
         ("a.txt.zst", lambda raw: zstandard.ZstdCompressor().compress(raw)),
     ],
@@ -111,3 +112,11 @@ def test_archives_of_several_parts(tmp_path, suffix):
         b"".join(PACKERS[suffix](part) for part in (b"one\r\n", b"\n", b"three \xc3\xa9"))
     )
     assert list(lines(path, "strict")) == LINES
+
+
+def test_a_zstd_file_with_a_large_window(tmp_path):
+    """As `zstd --long=28` writes it. Without a size in the frame, the reader must accept the window."""
+    parameters = zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    (tmp_path / "a.txt.zst").write_bytes(packer.compress(TEXT.encode()) + packer.flush())
+    assert list(lines(tmp_path / "a.txt.zst", "strict")) == LINES

@@ -62,8 +62,9 @@ def prepare(
         FileExistsError: `out` exists and `force` is false, or `out` exists and is not a prepared corpus.
         FileNotFoundError: there is no text.
         OSError: `out` cannot be written (for example, the disk is full), or a process died.
-        ValueError: the text has no sentence; the text is too small to hold sentences out; `dedup` removes all
-            training text; a file or a line cannot be read; or the language has no tokenizer.
+        ValueError: the text has no sentence; the text is too small to hold sentences out; the training text
+            contains a held-out file, and `dedup` does not remove it; `dedup` removes all training text; a
+            file or a line cannot be read; or the language has no tokenizer.
     """
     out = Path(out)
     if out.exists() and not force:
@@ -74,6 +75,8 @@ def prepare(
         )
     # Check everything that may contain a typo, before hours of tokenizing.
     texts = paths.text_files()
+    if paths.dev_text is not None and settings.dedup == "none":
+        _check_disjoint(paths, texts)
     tokenizer = DocumentTokenizer(settings, spelling)
     out.parent.mkdir(parents=True, exist_ok=True)
     with lock(out):
@@ -81,6 +84,18 @@ def prepare(
         with atomic_folder(out) as folder:
             _write_corpus(folder, paths, texts, tokenizer)
     return Corpus.open(out)
+
+
+def _check_disjoint(paths: Paths, texts: dict[str, list[Path]]) -> None:
+    """Check that no file is in the training text and in the held-out text."""
+    raw_text, dev_text = str(paths.raw_text), str(paths.dev_text)
+    held_out = {file.resolve() for file in texts[dev_text]}
+    if both := [str(file) for file in texts[raw_text] if file.resolve() in held_out]:
+        raise ValueError(
+            f"The training text paths.raw_text = {raw_text!r} contains held-out files of paths.dev_text = {dev_text!r}:"
+            f" {', '.join(both)}. Move these files to another folder, or remove their text from the training text"
+            " with prepare.dedup = 'documents'"
+        )
 
 
 def _write_corpus(

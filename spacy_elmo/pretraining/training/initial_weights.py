@@ -112,8 +112,14 @@ def initial_model(config: PretrainConfig, corpus: Corpus, initial: Weights | Non
         initial: the weights of `paths.init`; None: random weights.
 
     Raises:
-        ValueError: the corpus was prepared with another spelling rule.
+        ValueError: the corpus was prepared with another tokenizer or another spelling rule.
     """
+    if (corpus.lang, corpus.tokenizer) != (config.prepare.lang, config.prepare.description):
+        raise ValueError(
+            f"The corpus was prepared with lang = {corpus.lang!r} and the tokenizer {corpus.tokenizer!r}, but [prepare]"
+            f" has lang = {config.prepare.lang!r} and the tokenizer {config.prepare.description!r}. Give the [prepare]"
+            " section of the corpus"
+        )
     if corpus.spelling != config.bilm.spelling:
         raise ValueError(
             f"The corpus was prepared with {_described(corpus.spelling)}, but [model] has"

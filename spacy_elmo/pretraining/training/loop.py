@@ -19,7 +19,7 @@ from .trainer import Trainer
 
 _CPU = torch.device("cpu")
 _ALONE = Ranks()
-_CHECKPOINT, _LOG = "checkpoint", "log.jsonl"
+_CHECKPOINT, _LOG, _LAST = "checkpoint", "log.jsonl", "model-last.safetensors"
 
 
 class PretrainingStopped(Exception):
@@ -46,7 +46,8 @@ def train(
     on the same machine with the same number of threads and processes.
 
     The weights of `paths.init` are evaluated before the first step, so `model-best` is never worse than the
-    initial weights. After an error, the last checkpoint is intact.
+    initial weights. If a run was stopped, and is resumed with a limit that it has already reached, its
+    weights are evaluated and become the final weights. After an error, the last checkpoint is intact.
 
     Args:
         initial: the weights of `paths.init`; None: random weights.
@@ -63,9 +64,10 @@ def train(
     del initial, state  # each is as large as the model
     if ranks.first:
         log.truncate(out / _LOG, -1 if is_start else trainer.position.step)
-    if is_start and is_given:
-        progress = trainer.evaluate_start()
-        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=False))
+    only_save = trainer.is_finished and ranks.broadcast(_last_step(out) != trainer.position.step)
+    if (is_start and is_given) or only_save:
+        progress = trainer.evaluate()
+        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=only_save))
         yield progress
     while not trainer.is_finished:
         row = trainer.advance()
@@ -80,6 +82,11 @@ def train(
             raise PretrainingStopped(f"Stopped after step {step:,}, and saved a checkpoint of it")
 
 
+def _last_step(out: Path) -> int | None:
+    """Return the training step of the final weights in a folder, or None if there are no final weights."""
+    return Weights.load_card(out / _LAST)["steps"] if (out / _LAST).exists() else None
+
+
 def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
     """Write the files that are due after a training step, and the checkpoint last. If the process is killed
     before the checkpoint is complete, the resumed run repeats the step and writes all files again."""
@@ -88,7 +95,7 @@ def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -
             _write_weights(trainer, out / "model-best.safetensors", progress)
         log.append_row(out / _LOG, progress)
     if trainer.is_finished:
-        _write_weights(trainer, out / "model-last.safetensors", progress)
+        _write_weights(trainer, out / _LAST, progress)
     if save:
         checkpoint.save(trainer.state(), out / _CHECKPOINT)
 

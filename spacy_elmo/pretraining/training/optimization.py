@@ -100,13 +100,15 @@ def learn_rate(settings: Training, step: int, steps: int) -> float:
         step: index of the step, from 0.
         steps: number of steps of the whole run; 0: unknown, so there is no cooldown.
     """
+    warmup = cooldown = 1.0
     if step < settings.warmup_steps:
-        return settings.learn_rate * (step + 1) / settings.warmup_steps
-    if not steps or not settings.cooldown:
-        return settings.learn_rate
-    # If a limit of epochs or words ends the run, `steps` is an estimate, and the run may take a few steps more.
-    remaining = max(1 - step / steps, 0.0)
-    return settings.learn_rate * (0.01 + 0.99 * min(remaining / settings.cooldown, 1.0))
+        warmup = (step + 1) / settings.warmup_steps
+    if steps and settings.cooldown:
+        # If a limit of epochs or words ends the run, `steps` is an estimate, and the run may take a few steps more.
+        remaining = max(1 - step / steps, 0.0)
+        cooldown = 0.01 + 0.99 * min(remaining / settings.cooldown, 1.0)
+    # In a short run, the cooldown can begin before the end of the warm-up.
+    return settings.learn_rate * min(warmup, cooldown)
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> float:

@@ -142,11 +142,10 @@ class Trainer:
                 return self._report(rate, self._held_out_perplexity() if evaluate else None)
         return None
 
-    def evaluate_start(self) -> Progress:
-        """Evaluate the initial weights, and return a row of the training log. These weights count as the best
-        until an evaluation finds a lower perplexity."""
+    def evaluate(self) -> Progress:
+        """Evaluate the weights without a training step, and return a row of the training log."""
         with reproducible(self._bilm.device):
-            rate = learn_rate(self._settings, 0, self._steps)
+            rate = learn_rate(self._settings, self.position.step, self._steps)
             return self._report(rate, self._held_out_perplexity())
 
     def _take_step(self) -> float:

@@ -74,11 +74,12 @@ def test_types_of_the_held_out_part_alone_are_in_no_vocabulary(tmp_path, text_fi
 def test_types_are_spelled_words(tmp_path):
     text = "a vvlgo cafe\u0301 .\n" + "b uulgo caf\u00e9 .\n" * 200
     (tmp_path / "raw.txt").write_text(text, encoding="utf8")
-    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "raw.txt"))
+    (tmp_path / "dev.txt").write_text("c vulgo .\n", encoding="utf8")
+    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
     rule = Spelling("NFC", (("v", "u"),))
     corpus = prepare(paths, Prepare(tokenized=True, n_process=2), tmp_path / "corpus", rule)
     assert corpus.spelling == Corpus.open(tmp_path / "corpus").spelling == rule
-    assert sorted(corpus.types[3:]) == [".", "a", "b", "caf\u00e9", "uulgo"]
+    assert sorted(corpus.types[3:]) == [".", "a", "b", "c", "caf\u00e9", "uulgo"]
     assert corpus.counts[corpus.types.index("uulgo")] == 201
     assert sentences_of(corpus, "train")[:2] == [
         [first, "uulgo", "caf\u00e9", "."] for first in "ab"
@@ -192,6 +193,16 @@ def test_held_out_text_that_holds_all(tmp_path, repeating):
     paths = repeating.model_copy(update={"dev_text": repeating.raw_text})
     with pytest.raises(ValueError, match="dedup = 'sentences' "):
         prepare(paths, Prepare(tokenized=True, dedup="sentences"), tmp_path / "corpus")
+
+
+def test_held_out_files_in_the_training_text(tmp_path):
+    (tmp_path / "raw.txt").write_text("a cat sleeps .\n" * 9, "utf8")
+    (tmp_path / "dev.txt").write_text("a dog barks .\n" * 9, "utf8")
+    paths = Paths(raw_text=str(tmp_path), dev_text=str(tmp_path / "d*.txt"))
+    with pytest.raises(ValueError, match=r"dev\.txt.*prepare\.dedup = 'documents'"):
+        prepare(paths, Prepare(tokenized=True), tmp_path / "corpus")
+    corpus = prepare(paths, Prepare(tokenized=True, dedup="documents"), tmp_path / "corpus")
+    assert "dog" not in corpus.vocabulary(99)
 
 
 def test_too_little_text(tmp_path):

@@ -124,10 +124,17 @@ def test_weights_of_another_language_are_refused(make_config, corpus, given, car
         update={"prepare": config.prepare.model_copy(update={"lang": prepared})}
     )
     if (card, prepared) != ("la", "en"):
-        model(config, corpus)
+        model(config, dataclasses.replace(corpus, lang=prepared))
         return
     with pytest.raises(ValueError, match="language 'la', but prepare.lang = 'en'.*--prepare.lang"):
         model(config, corpus)
+
+
+def test_a_corpus_of_another_language_is_refused(make_config, corpus):
+    """The card of the weights has the tokenizer of the corpus, and the report that of the config."""
+    other = dataclasses.replace(corpus, lang="la", tokenizer="spacy.blank('la')")
+    with pytest.raises(ValueError, match="lang = 'la'.*'en'.*section of the corpus"):
+        initial_model(make_config(), other, None)
 
 
 def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_path):

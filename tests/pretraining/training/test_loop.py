@@ -314,3 +314,19 @@ def test_stop(corpus, make_config, tmp_path):
     with pytest.raises(PretrainingStopped, match="after step 4"):
         next(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 4
+
+
+def test_a_stopped_run_can_end_where_it_is(corpus, make_config, tmp_path):
+    """Its weights become the final weights, with their perplexity."""
+    out, stop = tmp_path / "run", threading.Event()
+    run = train(make_config(max_steps=8, log_every=3), corpus, out, stop=stop)
+    next(run)
+    stop.set()
+    with pytest.raises(PretrainingStopped, match="after step 4"):
+        next(run)
+    (row,) = train(make_config(max_steps=4), corpus, out, resume=True)
+    last = Weights.load(out / "model-last.safetensors")
+    assert (row.step, last.card["steps"]) == (4, 4)
+    assert row.best and last.card["perplexity"]["mean"] == row.dev.mean
+    assert (out / "model-best.safetensors").exists()
+    assert list(train(make_config(max_steps=4), corpus, out, resume=True)) == []

@@ -39,6 +39,11 @@ def test_learn_rate():
     flat = settings.model_copy(update={"cooldown": 0.0})
     assert [learn_rate(flat, step, 104) for step in (103, 104, 110)] == [1.0, 1.0, 1.0]
     assert learn_rate(settings, 1000, 0) == 1.0
+    # The cooldown of a short run begins before the end of the warm-up.
+    short = Training(max_steps=1, learn_rate=1.0, warmup_steps=8, cooldown=1.0)
+    rates = [learn_rate(short, step, 10) for step in range(10)]
+    assert rates[:4] == [0.125, 0.25, 0.375, 0.5]
+    assert rates[4:] == pytest.approx([0.604, 0.505, 0.406, 0.307, 0.208, 0.109])
 
 
 @pytest.mark.parametrize("limit", [0.1, 1e6])
