@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -160,7 +161,8 @@ class LanguageModel:
         "before" is the prediction of the forward LSTM, "after" of the backward LSTM, and "both" is the same
         as `substitutes`. The token must not be whitespace.
         """
-        sequences, row = self._sequences(token.doc), self._rows.get(token.text, -1)
+        sequences = self._sequences(token.doc)
+        (row,) = self._rows_of([token])
         with plain_inference(self._bilm.device):
             contexts = self._contexts(sequences, np.array([token.i]))
             return {
@@ -190,11 +192,17 @@ class LanguageModel:
         with plain_inference(self._bilm.device):
             contexts = self._contexts(sequences, positions)
             for block in np.split(np.arange(len(positions)), range(rows, len(positions), rows)):
-                token_rows = [self._rows.get(doc[i].text, -1) for i in positions[block].tolist()]
+                token_rows = self._rows_of(doc[i] for i in positions[block].tolist())
                 best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
                 for position, words in zip(positions[block].tolist(), best, strict=True):
                     substitutes[position - start] = words
         return substitutes
+
+    def _rows_of(self, tokens: Iterable[Token]) -> list[int]:
+        """Return the vocabulary row of each token, as the biLM spells it; -1: the word is not in the
+        vocabulary."""
+        words = self._bilm.config.spelling([token.text for token in tokens])
+        return [self._rows.get(word, -1) for word in words]
 
     def _sequences(self, doc: Doc) -> Sequences:
         sequences = Sequences.of([doc], self._get_spans)

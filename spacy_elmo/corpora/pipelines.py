@@ -9,7 +9,7 @@ import spacy
 from spacy.language import Language
 
 from ..catalogue.weight_names import known_names
-from ..digest import json_digest
+from ..digest import Digest, json_digest
 from ..pipeline.component import Elmo
 from ..pipeline.encode.encoder import shim_of
 from .blank import ANY_LANGUAGE, blank_pipeline
@@ -89,10 +89,9 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 def fingerprint(nlp: Language) -> dict[str, str]:
     """Return values that identify the vectors of a pipeline: the language, a digest of the weights, and a
-    digest of the config.
+    digest of the tokenizer and of the components before elmo.
 
-    The digest of the config covers the tokenizer and the components up to elmo, without options that change
-    no vector.
+    The second digest also covers the config of elmo, without options that change no vector.
 
     Raises:
         ValueError: the pipeline does not have exactly one elmo component.
@@ -105,8 +104,15 @@ def fingerprint(nlp: Language) -> dict[str, str]:
     del components[name]["weights"]
     for option in _WITHOUT_EFFECT:
         del components[name][option]
+    # The tokenizer can have rules, and a component can have weights, that are not in the config.
+    stored = [nlp.tokenizer, *(nlp.get_pipe(pipe) for pipe in names[:-1])]
+    data = [
+        Digest(part.to_bytes(exclude=["vocab"])).hexdigest()
+        for part in stored
+        if hasattr(part, "to_bytes")
+    ]
     return {
         "lang": str(nlp.lang),
         "weights": shim_of(elmo.model).checksum(),
-        "pipeline": json_digest([config["nlp"]["tokenizer"], components]),
+        "pipeline": json_digest([config["nlp"]["tokenizer"], components, data]),
     }

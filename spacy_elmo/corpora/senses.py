@@ -73,8 +73,12 @@ def _sentence(record: Any) -> SenseSentence:
         start = len(words)
         words += token.split()
         if sense is not None:
-            keys = tuple(alternatives.get(str(number), [sense]))
-            instances.append(SenseInstance(start, len(words), _checked_keys(keys)))
+            keys = alternatives.get(str(number), [sense])
+            if not (isinstance(keys, list) and keys):
+                raise ValueError(
+                    f"gold_all of token {number} must be a list of keys, but is {keys!r:.100}"
+                )
+            instances.append(SenseInstance(start, len(words), _checked_keys(tuple(keys))))
     return SenseSentence(words, instances)
 
 

@@ -6,16 +6,16 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spacy.language import Language
 
 from ..corpora.items import Shard, corpus_files, read_shards
 from ..corpora.pipelines import LayerSelection, fingerprint
-from ..files import atomic_file, remove_partial
+from ..files import atomic_file, remove_folder, remove_partial
 from ..run_lock import lock
 from .embedder import Embedder, EmbedOptions, Pooling, VectorDType
-from .folder import VectorFolder, check_same_settings
+from .folder import VectorFolder, check_same_settings, texts_digest
 from .vectors import Vectors, open_vectors
 
 VectorFormat: TypeAlias = Literal["safetensors", "hdf5", "parquet"]
@@ -92,8 +92,8 @@ def embed(
             with other files.
         IsADirectoryError: `out` is a folder, but `format` needs a file.
         FileNotFoundError: `text` matches no file.
-        ValueError: the text is empty or cannot be read, the pipeline has no elmo component, or the existing
-            vectors have other settings or another text.
+        ValueError: an argument has an unknown value, the text is empty or cannot be read, the pipeline has no
+            elmo component, or the existing vectors have other settings or another text.
     """
     shards = embed_shards(
         nlp, str(text), out, EmbedOptions(layers, dtype, pooling), tokenized=tokenized, format=format,
@@ -150,7 +150,7 @@ def embed_shards(
             f"{out} is a folder, but the format {format} writes a file. Choose another name"
         )
     if file_format is None and not out.exists():
-        out.mkdir(parents=True)  # the lock is inside a folder
+        out.mkdir(parents=True, exist_ok=True)  # the lock is inside a folder
     with lock(out):
         folder = VectorFolder(out if file_format is None else out.with_name(f"{out.name}.parts"))
         if file_format is not None and out.exists() and not force:
@@ -160,7 +160,10 @@ def embed_shards(
                 )
             # If there are parts and a file, an interrupted run was replacing the file.
             if not folder.path.exists():
-                check_same_settings(out, file_format.read_settings(out), settings)
+                texts = texts_digest(shard.digest for shard in itertools.chain([first], shards))
+                check_same_settings(
+                    out, file_format.read_settings(out), {**settings, "texts": texts}
+                )
                 return
         folder.begin(settings, resume=resume, force=force)
         missing = folder.missing(itertools.chain([first], shards))
@@ -174,6 +177,8 @@ def embed_shards(
 def _file_format(format: VectorFormat) -> _FileFormat | None:
     """Return the functions that write and read a file format. Return None for "safetensors", because this
     format is a folder."""
+    if format not in (formats := get_args(VectorFormat)):
+        raise ValueError(f"format = {format!r}: it must be one of {formats}")
     try:
         if format == "hdf5":
             from .hdf5 import read_hdf5_settings, write_hdf5
@@ -196,4 +201,4 @@ def _write_file(file_format: _FileFormat, folder: VectorFolder, out: Path) -> No
     with atomic_file(out) as partial:
         file_format.write(open_vectors(folder.path), partial)
     remove_partial(out.parent, folder.path.name)
-    folder.discard()
+    remove_folder(folder.path)

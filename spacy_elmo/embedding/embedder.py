@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from spacy.attrs import IS_SPACE
@@ -26,13 +26,26 @@ _MAX_STRINGS = 100_000
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Options for the vectors that `embed` writes: layers, data type and pooling."""
+    """Options for the vectors that `embed` writes: layers, data type and pooling.
+
+    Raises:
+        ValueError: an option has an unknown value.
+    """
 
     layers: LayerSelection = "all"
     dtype: VectorDType = "float32"
     pooling: Pooling | None = None
     """Method that combines the token vectors of a text into one vector. None: keep one vector per token.
     Whitespace tokens are left out. If a text has only whitespace tokens, its vector is zero."""
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("layers", get_args(LayerSelection)),
+            ("dtype", get_args(VectorDType)),
+            ("pooling", (*get_args(Pooling), None)),
+        ):
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} = {value!r}: it must be one of {choices}")
 
 
 class Embedder:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ..corpora.items import Shard
-from ..digest import with_digests
-from ..files import atomic_write, flush_folder, remove_folder, remove_partial
+from ..digest import json_digest, with_digests
+from ..files import atomic_write, flush_folder, remove_partial
 from ..run_lock import LOCK
 from ..text.json_object import read_json_object
 from .shard_file import ShardFile, shard_name
@@ -120,7 +120,8 @@ class VectorFolder:
         Raises:
             ValueError: there are more shard files than shards, because text was removed from the corpus.
         """
-        files = sorted(self._target.glob(_SHARDS))
+        # The numbers of more than a million shards have more digits.
+        files = sorted(self._target.glob(_SHARDS), key=lambda file: (len(file.name), file.name))
         if len(files) > self._count:
             raise ValueError(
                 f"The text of {files[self._count]} has been removed. Restore the text, or start again with force"
@@ -129,17 +130,15 @@ class VectorFolder:
         path = self._target / INDEX
         index = {
             "format": FORMAT,
-            "settings": read_json_object(self._target / _SETTINGS),
+            "settings": {
+                **read_json_object(self._target / _SETTINGS),
+                "texts": texts_digest(ShardFile(file).metadata["digest"] for file in files),
+            },
             "shards": [_entry(ShardFile(file)) for file in files],
         }
         atomic_write(path, _json(with_digests(index, path)))
         if self._target != self.path:
             self._install()
-
-    def discard(self) -> None:
-        """Delete the folder. The folder is first renamed, so that an interrupted deletion leaves no folder
-        with the old name."""
-        remove_folder(self.path)
 
     def _install(self) -> None:
         """Move the complete vectors from the subfolder `.new` to the folder, and delete the old vectors. If a
@@ -168,6 +167,11 @@ class VectorFolder:
 
     def _file(self, number: int) -> Path:
         return self._target / shard_name(number)
+
+
+def texts_digest(digests: Iterable[str]) -> str:
+    """Return one digest for the digests of all shards, in the order of the corpus."""
+    return json_digest(list(digests))
 
 
 def check_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -65,12 +65,12 @@ def word_view(
 
 def _sentence(occurrence: Occurrence) -> dict[str, str]:
     left, right = occurrence.left, occurrence.right
-    return {
-        "left": left if len(left) <= _CONTEXT else "… " + left[-_CONTEXT:].partition(" ")[2],
-        "word": occurrence.word,
-        "right": right if len(right) <= _CONTEXT else right[:_CONTEXT].rpartition(" ")[0] + " …",
-        "source": occurrence.source,
-    }
+    # Cut at a space. Languages such as Chinese have no spaces, so cut anywhere.
+    if len(left) > _CONTEXT:
+        left = "… " + (left[-_CONTEXT:].partition(" ")[2] or left[-_CONTEXT:])
+    if len(right) > _CONTEXT:
+        right = (right[:_CONTEXT].rpartition(" ")[0] or right[:_CONTEXT]) + " …"
+    return {"left": left, "word": occurrence.word, "right": right, "source": occurrence.source}
 
 
 def _senses(occurrences: Sequence[Occurrence]) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ class HnswNeighbors:
         Returns:
             The indices and the cosines of the vectors, nearest first. Some near vectors can be missing.
         """
-        matches = self._index.search(vector, k)
+        matches = self._index.search(vector, min(k, len(self)))
         return matches.keys.astype(np.int64), 1 - matches.distances
 
     def to_disk(self, path: Path) -> None:
@@ -67,8 +67,6 @@ class HnswNeighbors:
             OSError: the file cannot be read.
             ValueError: the file has another format, or is damaged.
         """
-        if not path.is_file():
-            raise FileNotFoundError(f"The file {path} does not exist")
         try:
             index = Index.restore(path)
         except (RuntimeError, ValueError) as error:

@@ -100,8 +100,11 @@ class SearchIndex:
             tokens: the Spans, such as `doc.sents`, or `[doc]` for the whole Doc.
 
         Raises:
+            TypeError: `doc_id` is not a string.
             ValueError: the Doc has no vectors, or the vectors of the Doc and of the index differ in width.
         """
+        if not isinstance(doc_id, str):
+            raise TypeError(f"doc_id = {doc_id!r:.100}: the name of a Doc must be a string")
         entries, vectors = [], []
         for span in map(as_span, tokens):
             vector = vector_of(span, self.layer)

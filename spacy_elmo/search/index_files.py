@@ -16,6 +16,7 @@ from ..text.documents import json_lines
 from ..text.json_object import read_json_object
 
 _SETTINGS = "index.json"
+_FORMAT_NAMES = ("spacy-elmo search ", "spacy-elmo occurrences ")
 
 
 class IndexFormat(NamedTuple):
@@ -63,6 +64,7 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
         settings: settings to store, in JSON types.
 
     Raises:
+        FileExistsError: the folder contains no index, but other files with the names of an index.
         OSError: a file cannot be written.
     """
     described = {"format": kind.name, **settings}
@@ -73,7 +75,14 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
             path = new / _SETTINGS
             srsly.write_json(path, with_digests(described, path, kind.files))
         return
-    old = _present_files(folder, kind) if is_index(folder) else set()
+    if is_index(folder):
+        old = _present_files(folder, kind)
+    elif taken := [name for name in (_SETTINGS, *kind.files) if (folder / name).exists()]:
+        raise FileExistsError(
+            f"{folder} contains {', '.join(taken)}, but no index. Delete these files, or choose another folder"
+        )
+    else:
+        old = set()
     names = tuple(map(_other_name, kind.files)) if old.intersection(kind.files) else kind.files
     try:
         for name in (_SETTINGS, *kind.files, *map(_other_name, kind.files)):
@@ -157,8 +166,14 @@ def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[st
 
 
 def is_index(folder: Path) -> bool:
-    """Return True if a folder contains an index in any format."""
-    return (folder / _SETTINGS).is_file()
+    """Return True if a folder contains an index in any format. A damaged index counts."""
+    try:
+        name = read_json_object(folder / _SETTINGS).get("format")
+    except OSError:
+        return False
+    except ValueError:
+        return True
+    return str(name).startswith(_FORMAT_NAMES)
 
 
 def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:

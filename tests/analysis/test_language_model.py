@@ -1,5 +1,7 @@
 """Scores of tokens and their substitutes are compared with the oracle and with brute force."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import spacy
@@ -223,3 +225,14 @@ def test_from_file(weights, nlp, tmp_path):
     weights.without_head().save(tmp_path / "bare.safetensors")
     with pytest.raises(ValueError, match="no head"):
         LanguageModel.from_file(tmp_path / "bare.safetensors")
+
+
+def test_the_own_word_is_left_out_in_the_spelling_of_the_bilm(weights, nlp):
+    config = dataclasses.replace(weights.config, replace=(("v", "u"),))
+    vocabulary = ["uia" if word == "cat" else word for word in VOCABULARY]
+    latin = dataclasses.replace(weights, config=config, vocabulary=vocabulary)
+    model = LanguageModel(latin)
+    for word in ("via", "uia"):
+        doc = Doc(nlp.vocab, words=["a", word, "sat"])
+        for found in (model.substitutes(doc[1]), *model.substitutes_by_context(doc[1]).values()):
+            assert found and "uia" not in [substitute.word for substitute in found]

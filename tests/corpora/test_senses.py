@@ -47,6 +47,11 @@ def test_all_of_several_senses(tmp_path):
         ({"tokens": ["a"], "sense": []}, "expected"),
         ({"tokens": [" "], "sense": [None]}, "expected"),
         ({"tokens": ["a"], "sense": [None], "gold_all": []}, "expected"),
+        (
+            {"tokens": ["a"], "sense": [BANK], "gold_all": {"0": []}},
+            "gold_all of token 0 .* \\[\\]",
+        ),
+        ({"tokens": ["a"], "sense": [BANK], "gold_all": {"0": 5}}, "gold_all of token 0 .* 5"),
         ({"tokens": ["bank"], "sense": ["bank.n.01"]}, "'bank.n.01' is not a WordNet sense key"),
         ({"tokens": ["bank"], "sense": [3]}, "3 is not a WordNet sense key"),
     ],

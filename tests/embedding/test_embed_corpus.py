@@ -11,7 +11,7 @@ import h5py
 import pytest
 from spacy.tokens import Doc
 
-from spacy_elmo.embedding.embed_corpus import embed_here, embed_shards
+from spacy_elmo.embedding.embed_corpus import embed, embed_here, embed_shards
 from spacy_elmo.embedding.embedder import EmbedOptions
 from spacy_elmo.embedding.vectors import open_vectors
 from tests import pipelines
@@ -221,6 +221,10 @@ def test_other_pipelines_are_told_apart(nlp, text, weights, tmp_path):
     whole = pipelines.blank(weights, get_spans={"@misc": "spacy-elmo.doc.v1"})
     with pytest.raises(ValueError, match="pipeline = "):
         run(whole, text, out, resume=True)
+    special = pipelines.blank(weights)
+    special.tokenizer.add_special_case("Rome", [{"ORTH": "Ro"}, {"ORTH": "me"}])
+    with pytest.raises(ValueError, match="pipeline = "):
+        run(special, text, out, resume=True)
     trained = pipelines.blank(weights)
     next(pipelines.bilm(trained).parameters()).data[0] += 1
     with pytest.raises(ValueError, match="weights = "):
@@ -239,6 +243,26 @@ def test_other_text_is_refused(nlp, text, tmp_path):
     with pytest.raises(ValueError, match="shard-000002.* has been removed"):
         run(nlp, text, out, resume=True)
     assert not (out / "index.json").exists()
+
+
+@pytest.mark.parametrize("format", ["hdf5", "parquet"])
+def test_other_text_of_a_complete_file_is_refused(nlp, text, tmp_path, format):
+    out = tmp_path / "out"
+    run(nlp, text, out, format=format)
+    assert run(nlp, text, out, format=format, resume=True) == []
+    text.write_text(text.read_text() + "One more line\n")
+    with pytest.raises(ValueError, match="other settings.*\n.*texts = "):
+        run(nlp, text, out, format=format, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("layers", "averge"), ("dtype", "float64"), ("pooling", "avg"), ("format", "h5")],
+)
+def test_unknown_choices_are_refused(nlp, text, tmp_path, name, value):
+    with pytest.raises(ValueError, match=f"{name} = '{value}': it must be one of"):
+        embed(nlp, text, tmp_path / "out", **{name: value})
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_of_other_things_is_left_alone(nlp, text, tmp_path):

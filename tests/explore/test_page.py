@@ -57,11 +57,20 @@ def test_rare_senses_share_a_color():
     assert senses["of"] == [0, 0, 1, 2, 3, 4, 5, 6, 7, 7]
 
 
-def test_long_sentences_are_cut_around_the_word():
-    long = Occurrence("left " * 100, "w", " right" * 100, "")
-    corpus = occurrences([long], [[[1, 0]]])
+def shown_sentence(occurrence):
+    corpus = occurrences([occurrence], [[[1, 0]]])
     none = occurrences([], corpus.vectors[:, :0])
     (sentence,) = word_view(corpus, none, [], project(corpus, none))["sentences"]
+    return sentence
+
+
+def test_text_without_spaces_is_cut_around_the_word():
+    sentence = shown_sentence(Occurrence("東" * 200, "銀行", "西" * 200, ""))
+    assert sentence["left"] == "… " + "東" * 160 and sentence["right"] == "西" * 160 + " …"
+
+
+def test_long_sentences_are_cut_around_the_word():
+    sentence = shown_sentence(Occurrence("left " * 100, "w", " right" * 100, ""))
     assert sentence["left"].startswith("… left") and sentence["left"].endswith("left ")
     assert sentence["right"].endswith("right …")
     assert 300 < len("".join(sentence.values())) < 350

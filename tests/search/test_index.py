@@ -109,7 +109,8 @@ def test_what_has_no_words_is_left_out(docs, nlp):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_fewer_than_asked_for(docs, method):
-    assert len(filled(docs, method=method).search(docs["cat"], 100)) == 5
+    for k in (100, 10**12):
+        assert len(filled(docs, method=method).search(docs["cat"], k)) == 5
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -127,6 +128,15 @@ def test_from_disk(docs, tmp_path, method, layer):
     small.add("cat", [docs["cat"]])
     small.to_disk(tmp_path / "a" / "index")
     assert len(SearchIndex.from_disk(tmp_path / "a" / "index")) == 1
+
+
+@pytest.mark.parametrize("name", ["index.json", "vectors", "spans.jsonl"])
+def test_files_of_another_program_are_not_replaced(docs, tmp_path, name):
+    (tmp_path / name).write_text('{"format": "photos 3"}')
+    with pytest.raises(FileExistsError, match=f"contains {name}"):
+        filled(docs).to_disk(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == '{"format": "photos 3"}'
 
 
 def seal(folder, **changes):
@@ -341,6 +351,8 @@ def test_what_cannot_be_searched(docs, nlp, tmp_path, monkeypatch):
         SearchIndex(layer=3).add("cat", [docs["cat"]])
     with pytest.raises(ValueError, match="no ELMo layers. .* store = "):
         SearchIndex(layer=1).add("cat", [blank("cat")])
+    with pytest.raises(TypeError, match="doc_id = 3"):
+        index.add(3, [docs["cat"]])
     with pytest.raises(ValueError, match="must be exact or hnsw"):
         SearchIndex(method="ivf")
     with pytest.raises(ValueError, match="The index is empty"):

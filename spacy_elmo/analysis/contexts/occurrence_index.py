@@ -77,15 +77,14 @@ class OccurrenceIndex:
         self._rows = {word.word: number for number, word in enumerate(self._words)}
         self._places = read_npy(files["places"], "int32", axes=2)
         self._vectors = read_npy(files["vectors"], "float16", axes=3, mapped=True)
-        centre = read_npy(files["centre"], "float32", axes=3)
-        self.centre = centre
+        self.centre = read_npy(files["centre"], "float32", axes=3)
         """Mean vector of all words of the corpus in each layer, (layers, 1, width) float32."""
         spellings = read_npy(files["spellings"], "float16", axes=2)
         layers, width, rows = settings["layers"], settings["width"], len(self._places)
         for name, array, shape in (
             ("places", self._places, (rows, 3)),
             ("vectors", self._vectors, (rows, layers - 1, width)),
-            ("centre", centre, (layers, 1, width)),
+            ("centre", self.centre, (layers, 1, width)),
             ("spellings", spellings, (len(self._words), width)),
         ):
             if array.shape != shape:
@@ -95,7 +94,7 @@ class OccurrenceIndex:
         self._check_rows(files["words.jsonl"])
         self._check_places(files["places"])
         self._spellings = ExactNeighbors(width)
-        self._spellings.add(normalize(spellings.astype("float32") - centre[0]))
+        self._spellings.add(normalize(spellings.astype("float32") - self.centre[0]))
 
     @property
     def sentences(self) -> int:
