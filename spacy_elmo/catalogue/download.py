@@ -78,7 +78,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
     path = folder / file.name
     expected = file.sha256 or first_checksum(path)
     if path.exists() and (expected is None or sha256_of(path) == expected.lower()):
-        _keep_checksum(path)
+        _keep_checksum(path, file.sha256)
         return path
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -89,7 +89,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
                 raise ValueError(_mismatch(file, path, expected, sha256))
     except _Interrupted as error:
         raise OSError(str(error)) from error
-    _keep_checksum(path)
+    _keep_checksum(path, file.sha256)
     return path
 
 
@@ -155,8 +155,9 @@ def _mismatch(file: RemoteFile, path: Path, expected: str, sha256: str) -> str:
     )
 
 
-def _keep_checksum(path: Path) -> None:
-    if first_checksum(path) is None:
+def _keep_checksum(path: Path, given: str | None) -> None:
+    """Store the checksum of the first download. A checksum that the user has given replaces it."""
+    if given is not None or first_checksum(path) is None:
         atomic_write(_checksum_file(path), f"{sha256_of(path)}\n".encode())
 
 

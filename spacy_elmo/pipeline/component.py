@@ -106,7 +106,10 @@ class Elmo(TrainablePipe):
             self._warn_of_no_listener(nlp)
 
     def _warn_of_no_listener(self, nlp: Language) -> None:
-        if others := [name for name in nlp.pipe_names if _could_listen(nlp, name)]:
+        # Components before this one cannot use its vectors.
+        names = nlp.pipe_names
+        later = names[names.index(self.name) + 1 :] if self.name in names else names
+        if others := [name for name in later if _could_listen(nlp, name)]:
             self._warn_once(
                 "no listener",
                 f"No component listens to {self.name!r}, so {' and '.join(others)} will not use its vectors. In the"
@@ -257,7 +260,7 @@ class Elmo(TrainablePipe):
                         f" component back: nlp.rename_pipe({self.name!r}, {name!r})",
                     )
                 continue
-            if name == "*" and _is_kept_by(linked_to, node):
+            if name == "*" and self._is_kept_by_disabled(linked_to, node):
                 continue
             if name == "*" and self._nearer:
                 self._warn_once(
@@ -269,6 +272,17 @@ class Elmo(TrainablePipe):
             else:
                 self.add_listener(node, component.name)
                 state_of(node).docs_are_copies = isinstance(component, EntityLinker)
+
+    def _is_kept_by_disabled(self, component: Any, listener: Model) -> bool:
+        """Return True if `component` is a disabled `elmo` component of this pipeline, and the listener is
+        linked to `component`."""
+        nlp = self.source.pipeline.nlp
+        is_disabled = nlp is not None and any(
+            pipe is component and name in nlp.disabled for name, pipe in nlp.components
+        )
+        return is_disabled and any(
+            listener is known for known in getattr(component, "listeners", ())
+        )
 
     def _relink_listeners(self) -> None:
         """After a deep copy or unpickling, link the new listeners to this component.
@@ -287,16 +301,6 @@ class Elmo(TrainablePipe):
         if key not in warned:
             warned.add(key)
             warnings.warn(message, UserWarning, stacklevel=3)
-
-
-def _is_kept_by(component: Any, listener: Model) -> bool:
-    """Return True if `component` is a disabled `elmo` component of the pipeline, and the listener is linked
-    to `component`."""
-    return (
-        isinstance(component, Elmo)
-        and component.source.is_disabled()
-        and any(listener is known for known in component.listeners)
-    )
 
 
 def _guard_forks() -> None:

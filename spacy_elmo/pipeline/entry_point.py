@@ -59,7 +59,7 @@ def make_elmo(
 
     if options.weights == AUTO:
         options = dataclasses.replace(options, weights=default_weights(nlp.lang))
-    configure(model, options, lang=nlp.lang)
+    configure(model, options)
     return Elmo(nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp))
 
 

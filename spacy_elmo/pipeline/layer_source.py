@@ -261,7 +261,10 @@ class LayerSource(ConfigOnly):
     def _stored(self, docs: Sequence[Doc], version: str | None = None) -> list[Any]:
         if self.name is None:
             return [None] * len(docs)
-        return [stored_layers(doc, self.name, version) for doc in docs]
+        ops = self.model.ops
+        layers = [stored_layers(doc, self.name, version) for doc in docs]
+        # The layers of a user or of a loaded Doc are NumPy arrays, also if the model is on a GPU.
+        return [None if own is None else ops.asarray3f(own, dtype=own.dtype) for own in layers]
 
     def _stored_by_present_weights(self, docs: Sequence[Doc]) -> list[Any]:
         layers = self._stored(docs, shim_of(self.model).version)
@@ -293,10 +296,10 @@ class LayerSource(ConfigOnly):
         if not self._warned and (not copies or self.is_disabled()):
             self._warned = True
             warnings.warn(
-                f"{self.name!r} did not run on some Docs, and a later component uses their layers, so they are computed"
-                f" on demand. For prediction, enable {self.name!r}. For training with {self.name!r} in"
-                " frozen_components: if it has frozen = true, remove it from frozen_components; otherwise add it to"
-                " annotating_components",
+                f"{self.name!r} did not run on some Docs, or their tokens were merged or split afterwards. A later"
+                " component uses their layers, so they are computed on demand. For prediction, enable"
+                f" {self.name!r}. For training with {self.name!r} in frozen_components: if it has frozen = true, remove"
+                " it from frozen_components; otherwise add it to annotating_components",
                 UserWarning,
                 stacklevel=2,
             )

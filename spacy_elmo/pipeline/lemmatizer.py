@@ -18,6 +18,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..bilm.words.spelling import AS_GIVEN, Spelling
+from .component import Elmo
 from .encode.encoder import shim_of
 
 
@@ -68,9 +69,15 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
 
         Raises:
             KeyError: the pipeline has no component with the name `upstream`.
+            ValueError: this component is no `elmo`.
         """
         if nlp is not None and self._upstream is not None:
             elmo: Any = nlp.get_pipe(self._upstream)
+            if not isinstance(elmo, Elmo):
+                raise ValueError(
+                    f"{self.name!r} has upstream = {self._upstream!r}, which is no elmo component. Set the name of"
+                    " one, or null"
+                )
             self.trees.spelling = shim_of(elmo.model).config.spelling
         super().initialize(get_examples, nlp=nlp, labels=labels)
 

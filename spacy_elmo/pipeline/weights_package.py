@@ -151,4 +151,5 @@ def _licence_expression(licence: str) -> str:
     requires this format."""
     if known := creative_commons(licence):
         return known
-    return "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")
+    # A name without Latin letters would leave nothing.
+    return "LicenseRef-" + (re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-") or "other")

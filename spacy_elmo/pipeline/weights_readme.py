@@ -97,7 +97,7 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
 def creative_commons(licence: str) -> str | None:
     """Return the SPDX name of a Creative Commons licence, such as CC-BY-SA-4.0. For any other licence, return
     None."""
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")
+    name = re.sub(r"[^A-Z0-9.]+", "-", licence.upper()).strip("-")
     return name if _CREATIVE_COMMONS.fullmatch(name) else None
 
 

@@ -138,6 +138,14 @@ def test_another_file_than_at_the_first_download(server, tmp_path):
     assert fetch(RemoteFile(server.url("other")), tmp_path).read_bytes() == CONTENT[::-1]
 
 
+def test_a_given_checksum_replaces_that_of_the_first_download(server, tmp_path):
+    fetch(RemoteFile(server.url("whole")), tmp_path)
+    changed = CONTENT[::-1]
+    fetch(RemoteFile(server.url("other"), hashlib.sha256(changed).hexdigest()), tmp_path)
+    path = fetch(RemoteFile(server.url("other")), tmp_path)
+    assert path.read_bytes() == changed
+
+
 def test_a_file_of_an_earlier_version_gets_its_checksum(server, tmp_path):
     (tmp_path / "model.zip").write_bytes(b"older")
     fetch(RemoteFile(server.url("whole")), tmp_path)

@@ -102,6 +102,14 @@ def test_the_spelling_is_that_of_the_upstream_biLM(tmp_path):
     assert spacy.load(tmp_path / "nlp").get_pipe("normalizing_lemmatizer").trees.spelling == LATIN
 
 
+def test_the_upstream_component_must_be_an_elmo():
+    nlp = spacy.blank("la")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("normalizing_lemmatizer", config={"upstream": "sentencizer"})
+    with pytest.raises(ValueError, match="upstream = 'sentencizer', which is no elmo"):
+        nlp.initialize(lambda: examples(nlp.vocab, SENTENCES))
+
+
 def test_a_loaded_copy_can_be_trained_further(tmp_path):
     trained().to_disk(tmp_path)
     nlp = spacy.load(tmp_path)

@@ -1,6 +1,7 @@
 """Several elmo components in one pipeline, and which of them a listener with upstream "*" reads."""
 
 import copy
+import gc
 
 import pytest
 
@@ -68,6 +69,28 @@ def test_disabled_nearest_keeps_its_listener(weights, other_weights, duplicate):
     with pytest.warns(UserWarning, match="nearest"):
         pipelines.add_ner(original)
     nlp = duplicate(original)
+    with nlp.select_pipes(disable="other"):
+        nlp.add_pipe("sentencizer")
+        assert nlp.get_pipe("elmo").listening_components == []
+        assert nlp.get_pipe("other").listening_components == ["ner"]
+
+
+def test_a_sourced_consumer_leaves_the_disabled_elmo_of_its_pipeline(weights):
+    source = pipelines.listening(weights)
+    source.disable_pipe("elmo")
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("tagger", source=source)
+    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
+
+
+def test_a_disabled_sourced_elmo_keeps_its_listener(weights, other_weights):
+    source = pipelines.blank(other_weights)
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("elmo", name="other", source=source)
+    del source
+    gc.collect()
+    with pytest.warns(UserWarning, match="nearest"):
+        pipelines.add_ner(nlp)
     with nlp.select_pipes(disable="other"):
         nlp.add_pipe("sentencizer")
         assert nlp.get_pipe("elmo").listening_components == []

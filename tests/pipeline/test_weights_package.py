@@ -196,7 +196,9 @@ def test_a_name_that_is_not_installed_points_to_its_package():
         ("CC BY-SA 3.0 US", "LicenseRef-CC-BY-SA-3.0-US"),
         ("CC0 1.0", "CC0-1.0"),
         ("CC BY-NC-SA 4.0", "CC-BY-NC-SA-4.0"),
+        ("cc-by-sa-4.0", "CC-BY-SA-4.0"),
         ("GPL 2 or later", "LicenseRef-GPL-2-or-later"),
+        ("自由", "LicenseRef-other"),
     ],
 )
 def test_licences_are_written_as_python_packages_have_them(weights, tmp_path, licence, expression):

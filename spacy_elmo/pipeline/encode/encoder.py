@@ -62,13 +62,8 @@ def BiLM_v1(
     )
 
 
-def configure(
-    model: Model[list[Doc], list[Floats3d]], options: BiLMOptions, *, lang: str | None = None
-) -> None:
+def configure(model: Model[list[Doc], list[Floats3d]], options: BiLMOptions) -> None:
     """Set the options of a component on the component's `BiLM_v1` model.
-
-    Args:
-        lang: language of the pipeline; None: the language is unknown.
 
     Raises:
         ValueError: the model is not a `spacy-elmo.BiLM.v1`.
@@ -78,7 +73,7 @@ def configure(
             f"The model of elmo must be spacy-elmo.BiLM.v1, but it is {model.name!r}: change [components.elmo.model]"
         )
     model.attrs["options"] = options
-    shim_of(model).configure(options, lang)
+    shim_of(model).configure(options)
 
 
 def shim_of(model: Model[list[Doc], list[Floats3d]]) -> BiLMShim:

@@ -58,8 +58,6 @@ class BiLMShim(PyTorchShim):
         self.shape = dict(shape or {})
         self.options = _RANDOM
         """Options of the biLM. Before `configure` sets them, the biLM is frozen and has random weights."""
-        self.lang: str | None = None
-        """Language of the pipeline, which `weights = "auto"` needs; None: the language is unknown."""
         self._version = new_version()
         self._counters: list[tuple[int, int]] = []
         self._inference_bilm: tuple[str, BiLM] | None = None
@@ -100,12 +98,6 @@ class BiLMShim(PyTorchShim):
         return None if frozen else options.trainable
 
     @property
-    def card(self) -> dict[str, Any]:
-        """The card of the weights file: its name, language, licence and so on."""
-        self.ensure_loaded()
-        return self._card
-
-    @property
     def version(self) -> str:
         """Identifier of the current parameter values. The identifier changes whenever any code changes the
         values (except through `parameter.data`). The network is loaded if necessary."""
@@ -114,14 +106,14 @@ class BiLMShim(PyTorchShim):
             self._counters, self._version = counters, new_version()
         return self._version
 
-    def configure(self, options: BiLMOptions, lang: str | None = None) -> None:
-        """Set the options of the biLM, and the language of the pipeline if it is known.
+    def configure(self, options: BiLMOptions) -> None:
+        """Set the options of the biLM.
 
         Parameters that are not trained get no gradient, and the optimizer skips these parameters. Training
         steps are counted from 0 after `initialize`, and also after a saved pipeline is loaded, because the
         count is not saved. spaCy's schedules count in the same way.
         """
-        self.options, self.lang = options, lang
+        self.options = options
         if self._model is not None:
             require_gradients(self._model, self.trainable)
 
@@ -238,7 +230,7 @@ class BiLMShim(PyTorchShim):
         if not changed:
             yield
             return
-        kept, version = [param.data for param, _ in changed], self.version
+        kept = [param.data for param, _ in changed]
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
@@ -247,7 +239,8 @@ class BiLMShim(PyTorchShim):
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
-            self._version, self._inference_bilm = version, None
+            # Not the old version: another thread may have kept values of the averages under it.
+            self._version, self._inference_bilm = new_version(), None
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network to the device of the thinc model's ops."""
@@ -256,7 +249,7 @@ class BiLMShim(PyTorchShim):
         )
         if self._model is not None:
             self._model.to(self._device)
-            self._inference_bilm = None
+            self._version, self._inference_bilm = new_version(), None
 
     def to_bytes(self) -> bytes:
         """Return the bytes of a complete weights file. Loading these bytes needs no other file."""
@@ -307,7 +300,7 @@ class BiLMShim(PyTorchShim):
                 " nlp.initialize() draws them. Call it, or set weights to a name or a file"
             )
         if name == AUTO:
-            name = default_weights(self.lang)
+            name = default_weights(None)
         weights = Weights.load(find_weights(name)).without_head()
         self._set_weights(self._checked(weights, name))
 

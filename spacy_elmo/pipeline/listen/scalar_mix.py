@@ -140,8 +140,8 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
         if (len(x), x.shape[2]) != (layers, width):
             raise ValueError(
                 f"The mix is for {layers} layers of width {width}, but a Doc has {len(x)} layers of width {x.shape[2]}"
-                " from another biLM. Remove them (doc._.elmo_layers = None) and run the elmo component again. If the"
-                " weights of elmo have changed, call nlp.initialize()"
+                " from another biLM. Remove them (doc._.elmo_layers = None) and run the elmo component again. If elmo"
+                " has another biLM now, make the component with the listener again, and train it"
             )
 
 
