@@ -70,7 +70,8 @@ TokenizedOption = Annotated[
     bool,
     typer.Option(
         "--tokenized",
-        help="The text is already tokenized: one sentence per line, words separated by spaces",
+        help="The text is already tokenized: words separated by spaces. For `evaluate` and `score`, each line is also"
+        " a sentence",
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar")]

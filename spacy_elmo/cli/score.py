@@ -99,7 +99,9 @@ def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
     tokenize, vocab = DocumentTokenizer(settings), Vocab()
     texts: Iterator[Document]
     if text == "-":
-        texts = (Document([line.strip()], is_tokenized=False) for line in sys.stdin if line.strip())
+        # A byte order mark would be part of the first word.
+        parts = (line.strip().removeprefix("\ufeff") for line in sys.stdin)
+        texts = (Document([part], is_tokenized=False) for part in parts if part)
     else:
         texts = documents(_files(text), settings.encoding_errors)
     for document in texts:

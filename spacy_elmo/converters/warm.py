@@ -32,7 +32,7 @@ def with_start(conversion: Conversion, text: str | Path) -> Conversion:
     text, weights = Path(text), conversion.weights
     dtype = next(iter(weights.tensors.values())).dtype
     try:
-        with text.open(encoding="utf8") as file:
+        with text.open(encoding="utf-8-sig") as file:
             lines = (words for line in file if (words := line.split()))
             sentences = list(islice(lines, MAX_SENTENCES))
         start = mean_start_state(weights.build_bilm(), sentences).to(dtype)

@@ -93,7 +93,7 @@ class Prepare(_Section):
     encoding_errors: Literal["strict", "replace"] = "strict"
     """Treatment of bytes that are not UTF-8: "strict" raises an error that names the file and the line;
     "replace" replaces the bytes by U+FFFD."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     """Seed of the hash that chooses the held-out documents."""
 
     @field_validator("n_process")
@@ -125,7 +125,7 @@ class Training(_Section):
     max_minutes: float | None = Field(default=None, gt=0)
     """Limit of the minutes spent in training steps, before and after resuming. If no other limit is set, the
     learning rate has no cooldown, because the number of steps is unknown."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     vocab_size: int | None = Field(default=50_000, ge=4)
     """Number of softmax classes: `<S>`, `</S>`, `<UNK>` and the most frequent words of the corpus. Null: keep
     the vocabulary of `paths.init`.

@@ -29,7 +29,7 @@ class Document(NamedTuple):
 
 
 _Parsed = TypeVar("_Parsed")
-_REMEDY = ", or set prepare.encoding_errors to replace"
+_REMEDY = ", or, to pretrain on it, set prepare.encoding_errors to replace"
 
 
 def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:

@@ -49,7 +49,7 @@ def test_index_and_query(folder, options):
 
 def test_table_of_each_query(folder):
     assert make(folder)[0] == 0
-    code, output = run("query", folder / "index", "-", "-n", 1, stdin="It was old!\n\nThe boat\n")
+    code, output = run("query", folder / "index", "-", "-n", 1, stdin="\ufeffIt was old!\n\nThe boat\n")
     assert code == 0
     assert output.count("Cosine Document") == 2
     assert f"1.000 {folder / 'a.txt'}:1 It was old!" in output

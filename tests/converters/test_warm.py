@@ -21,7 +21,8 @@ def conversion_of(bilm, tmp_path, dtype=torch.float32):
 @pytest.fixture
 def text(tmp_path):
     path = tmp_path / "text.txt"
-    path.write_text("\n\n" + "\n \n".join(LINES), "utf8")
+    # With a byte order mark, as some Windows programs write it.
+    path.write_text("\n".join(LINES[:1]) + "\n\n" + "\n \n".join(LINES[1:]), "utf-8-sig")
     return path
 
 

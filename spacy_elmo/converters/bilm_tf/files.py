@@ -266,6 +266,6 @@ def read_vocabulary(path: Path) -> list[str]:
         OSError: the file is missing or cannot be read.
         ValueError: the file is not UTF-8 text.
     """
-    with one_error(path, "a UTF-8 text file"), path.open(encoding="utf8") as file:
+    with one_error(path, "a UTF-8 text file"), path.open(encoding="utf-8-sig") as file:
         words = [line.strip() for line in file]
     return [word for word in words if word != "!!!MAXTERMID"]
