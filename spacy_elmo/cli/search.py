@@ -177,11 +177,13 @@ def query_cli(
 
 
 def _check_is_new(out_dir: Path, force: bool) -> None:
-    """Raise an error if a folder contains files, unless `force` is set. The lock file of this process does
-    not count."""
+    """Raise an error if a folder contains files, unless `force` is set. The lock file of this process and
+    temporary files do not count."""
     from ..run_lock import LOCK
 
-    is_new = not out_dir.is_dir() or {path.name for path in out_dir.iterdir()} <= {LOCK}
+    is_new = not out_dir.is_dir() or all(
+        path.name == LOCK or path.suffix == ".partial" for path in out_dir.iterdir()
+    )
     if not (is_new or force):
         raise FileExistsError(
             f"OUT_DIR {out_dir} is not empty. Use --force to overwrite an index in it"

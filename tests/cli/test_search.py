@@ -49,7 +49,9 @@ def test_index_and_query(folder, options):
 
 def test_table_of_each_query(folder):
     assert make(folder)[0] == 0
-    code, output = run("query", folder / "index", "-", "-n", 1, stdin="\ufeffIt was old!\n\nThe boat\n")
+    code, output = run(
+        "query", folder / "index", "-", "-n", 1, stdin="\ufeffIt was old!\n\nThe boat\n"
+    )
     assert code == 0
     assert output.count("Cosine Document") == 2
     assert f"1.000 {folder / 'a.txt'}:1 It was old!" in output
@@ -83,7 +85,7 @@ def test_overwriting_with_an_index_of_another_unit(folder):
 def test_what_a_killed_run_leaves_is_no_index(folder, unit):
     (folder / "index").mkdir()
     (folder / "index" / LOCK).write_text("process 1")
-    remains = [folder / "index" / ".tmp1.partial", folder / ".index.1-1.partial"]
+    remains = [folder / "index" / ".index.json.1-1.partial", folder / ".index.1-1.partial"]
     for path in remains:
         path.mkdir()
     assert make(folder, "--unit", unit)[0] == 0
