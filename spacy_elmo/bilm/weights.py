@@ -85,14 +85,18 @@ class Weights:
         return bilm.eval()
 
     def build_head(self) -> Head | None:
-        """Build the softmax layer (head) in float32. Return None if the file has no head."""
+        """Build the softmax layer (head) in float32. Return None if the file has no head.
+
+        Float32 tensors of this object become the parameters of the layer without a copy, as in `build_bilm`.
+        """
         tensors = {
             n.removeprefix(_HEAD): t.float() for n, t in self.tensors.items() if n.startswith(_HEAD)
         }
         if not tensors:
             return None
-        head = Head(len(self.vocabulary), self.config.projection)
-        head.load_state_dict(tensors)
+        with on_meta_device():
+            head = Head(len(self.vocabulary), self.config.projection)
+        head.load_state_dict(tensors, assign=True)
         return head
 
     def without_head(self) -> Weights:
@@ -190,7 +194,9 @@ class Weights:
             # Opened here first, so that a missing or unreadable file raises an OSError, not an error of safetensors.
             with path.open("rb") as file, safetensors.safe_open(path, "pt") as layout:
                 header, tensors = layout.metadata() or {}, read_tensors(file, layout)
-        except (safetensors.SafetensorError, EOFError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # a damaged header can raise many classes
             raise ValueError(_unreadable(str(path), error)) from error
         return cls._checked(header, tensors, str(path))
 
@@ -218,13 +224,13 @@ class Weights:
         """
         try:
             tensors = safetensors.torch.load(data)
-        except safetensors.SafetensorError as error:
+            for name in tensors:
+                # Copied to aligned memory, like the tensors of a file. One at a time, to save memory.
+                tensors[name] = tensors[name].clone()
+            size = int.from_bytes(data[:8], "little")
+            header = json.loads(data[8 : 8 + size]).get("__metadata__") or {}
+        except Exception as error:  # a damaged header can raise many classes
             raise ValueError(_unreadable("weights", error)) from error
-        for name in tensors:
-            # Copied to aligned memory, like the tensors of a file. One at a time, to save memory.
-            tensors[name] = tensors[name].clone()
-        size = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8 : 8 + size]).get("__metadata__", {})
         return cls._checked(header, tensors, "weights")
 
     @classmethod
@@ -244,7 +250,7 @@ class Weights:
             alphabet = _as_text(_ALPHABET, tensors.pop(_ALPHABET, None))
         except Exception as error:  # damaged JSON can raise many classes, RecursionError among them
             raise ValueError(
-                f"{source}: damaged header, vocabulary or alphabet: {error or type(error).__name__}"
+                f"{source}: damaged header, vocabulary or alphabet: {str(error) or type(error).__name__}"
             ) from error
         vocabulary = [] if words is None else words.split("\n")
         start_state = None

@@ -388,6 +388,25 @@ def test_damaged_header(tmp_path, header, problem):
     assert str(path) in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"w": {"dtype": "F32", "shape": [0, 2**63], "data_offsets": [0, 0]}},
+        {"w": {"dtype": "F32", "shape": [0, 2**40, 2**40], "data_offsets": [0, 0]}},
+        {"w": {"dtype": "F8_E8M0", "shape": [0], "data_offsets": [0, 0]}},
+        {"__metadata__": None},
+    ],
+)
+def test_headers_that_only_safetensors_accepts(tmp_path, header):
+    written = json.dumps(header).encode()
+    data = len(written).to_bytes(8, "little") + written
+    (tmp_path / "w.safetensors").write_bytes(data)
+    with pytest.raises(ValueError, match=r"w\.safetensors"):
+        Weights.load(tmp_path / "w.safetensors")
+    with pytest.raises(ValueError, match="weights"):
+        Weights.from_bytes(data)
+
+
 @pytest.mark.parametrize("card", ["{", "[1]", '{"a":' * 100_000, None])
 def test_a_damaged_card_alone(tmp_path, card):
     path = rewritten(tmp_path / "w.safetensors", card=card)

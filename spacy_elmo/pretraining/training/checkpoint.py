@@ -56,8 +56,8 @@ def load(folder: Path) -> dict[str, Any] | None:
                 problems.append(f"{folder / name}: {error}")
     if problems:
         raise ValueError(
-            f"No checkpoint in {folder} can be read. Delete it to start again:\n  "
-            + "\n  ".join(problems)
+            f"No checkpoint in {folder} can be read. If it is damaged, delete it to start again. If the memory or the"
+            " disk is the reason, the checkpoint may be whole:\n  " + "\n  ".join(problems)
         )
     return None
 
