@@ -9,6 +9,7 @@ training from random weights.
 """
 
 import argparse
+import dataclasses
 import fnmatch
 
 import numpy as np
@@ -44,7 +45,11 @@ def grown(source: Weights, config: BiLMConfig) -> BiLM:
     Args:
         source: a biLM with the same number of layers, and in each part with at most as many cells as `config`.
         config: hyperparameters of the new biLM.
+
+    Raises:
+        ValueError: the smaller biLM does not fit into `config`.
     """
+    _check(source.config, config)
     bilm = BiLM(config)
     for name, parameter in bilm.named_parameters():
         old = source.tensors[name].float()
@@ -58,6 +63,17 @@ def grown(source: Weights, config: BiLMConfig) -> BiLM:
     return bilm
 
 
+def _check(small: BiLMConfig, large: BiLMConfig) -> None:
+    """Check that only the numbers of cells, outputs and filters differ, and that the large biLM has not fewer."""
+    sizes = {name: getattr(small, name) for name in ("dim", "projection", "filters")}
+    if differences := dataclasses.replace(large, **sizes).differences(small):
+        raise ValueError(f"The biLMs differ in more than their size: {differences}")
+    pairs = zip(small.filters, large.filters, strict=True)
+    fits = all(old[0] == new[0] and old[1] <= new[1] for old, new in pairs)
+    if not fits or small.dim > large.dim or small.projection > large.projection:
+        raise ValueError(f"The biLM {small} does not fit into {large}")
+
+
 def _places(name: str, old: Tensor, small: BiLMConfig, large: BiLMConfig) -> list[Tensor]:
     """Return where the old weights of a parameter are in the new one: row indices of a matrix, and column indices."""
     width, cells = torch.arange(small.projection), torch.arange(small.dim)
@@ -66,7 +82,7 @@ def _places(name: str, old: Tensor, small: BiLMConfig, large: BiLMConfig) -> lis
     filters = torch.cat(
         [
             int(start) + torch.arange(number)
-            for start, (_, number) in zip(starts, small.filters, strict=False)
+            for start, (_, number) in zip(starts[:-1], small.filters, strict=True)
         ]
     )
     known = {

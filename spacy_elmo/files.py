@@ -195,7 +195,7 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
     _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial
-    except ChildProcessError:
+    except ChildProcessError:  # it is about a process, not about the path
         raise
     except OSError as error:
         if error.errno is None:  # an error of a library, such as NumPy, which names no file

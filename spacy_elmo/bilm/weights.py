@@ -194,7 +194,7 @@ class Weights:
             # Opened here first, so that a missing or unreadable file raises an OSError, not an error of safetensors.
             with path.open("rb") as file, safetensors.safe_open(path, "pt") as layout:
                 header, tensors = layout.metadata() or {}, read_tensors(file, layout)
-        except OSError:
+        except (OSError, MemoryError):
             raise
         except Exception as error:  # a damaged header can raise many classes
             raise ValueError(_unreadable(str(path), error)) from error
@@ -229,6 +229,8 @@ class Weights:
                 tensors[name] = tensors[name].clone()
             size = int.from_bytes(data[:8], "little")
             header = json.loads(data[8 : 8 + size]).get("__metadata__") or {}
+        except MemoryError:
+            raise
         except Exception as error:  # a damaged header can raise many classes
             raise ValueError(_unreadable("weights", error)) from error
         return cls._checked(header, tensors, "weights")

@@ -157,8 +157,10 @@ def _mismatch(file: RemoteFile, path: Path, expected: str, sha256: str) -> str:
 
 def _keep_checksum(path: Path, given: str | None) -> None:
     """Store the checksum of the first download. A checksum that the user has given replaces it."""
-    if given is not None or first_checksum(path) is None:
-        atomic_write(_checksum_file(path), f"{sha256_of(path)}\n".encode())
+    stored = first_checksum(path)
+    checksum = given.lower() if given is not None else stored or sha256_of(path)
+    if checksum != stored:
+        atomic_write(_checksum_file(path), f"{checksum}\n".encode())
 
 
 def _checksum_file(path: Path) -> Path:

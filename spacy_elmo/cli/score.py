@@ -100,7 +100,7 @@ def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
     texts: Iterator[Document]
     if text == "-":
         # A byte order mark would be part of the first word.
-        parts = (line.strip().removeprefix("\ufeff") for line in sys.stdin)
+        parts = (line.removeprefix("\ufeff").strip() for line in sys.stdin)
         texts = (Document([part], is_tokenized=False) for part in parts if part)
     else:
         texts = documents(_files(text), settings.encoding_errors)

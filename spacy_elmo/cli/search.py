@@ -168,7 +168,7 @@ def query_cli(
             return
         for number, line in enumerate(sys.stdin.buffer, 1):
             try:
-                text = line.decode("utf8").strip().removeprefix("\ufeff")
+                text = line.decode("utf8").removeprefix("\ufeff").strip()
                 result = index.search(nlp(text), hits) if text else None
             except ValueError as error:
                 raise ValueError(f"Standard input, line {number}: {error}") from error

@@ -160,10 +160,14 @@ def embed_shards(
                 )
             # If there are parts and a file, an interrupted run was replacing the file.
             if not folder.path.exists():
-                texts = texts_digest(shard.digest for shard in itertools.chain([first], shards))
-                check_same_settings(
-                    out, file_format.read_settings(out), {**settings, "texts": texts}
-                )
+                before = dict(file_format.read_settings(out))
+                digest = before.pop("texts", None)
+                check_same_settings(out, before, settings)
+                if digest != texts_digest(s.digest for s in itertools.chain([first], shards)):
+                    raise ValueError(
+                        f"The text {text!r} has changed since {out} was written. Restore the text, or start again with"
+                        " force (`--force`)"
+                    )
                 return
         folder.begin(settings, resume=resume, force=force)
         missing = folder.missing(itertools.chain([first], shards))

@@ -276,13 +276,15 @@ class Elmo(TrainablePipe):
     def _is_kept_by_disabled(self, component: Any, listener: Model) -> bool:
         """Return True if `component` is a disabled `elmo` component of this pipeline, and the listener is
         linked to `component`."""
+        if not isinstance(component, Elmo):
+            return False
         nlp = self.source.pipeline.nlp
+        if nlp is None or not any(pipe is self for _, pipe in nlp.components):
+            nlp = component.source.pipeline.nlp  # this component was sourced from another pipeline
         is_disabled = nlp is not None and any(
             pipe is component and name in nlp.disabled for name, pipe in nlp.components
         )
-        return is_disabled and any(
-            listener is known for known in getattr(component, "listeners", ())
-        )
+        return is_disabled and any(listener is known for known in component.listeners)
 
     def _relink_listeners(self) -> None:
         """After a deep copy or unpickling, link the new listeners to this component.

@@ -222,6 +222,9 @@ class PretrainConfig(_Section):
             config.setdefault(section, {})
         config["model"] = _with_pairs(config["model"])
         _check_names(config)
+        for name, value in (overrides or {}).items():
+            if isinstance(value, Mapping) and name != "model.replace":
+                _check_names(value, name)
         interpolated = Config().from_str(config.to_str(), overrides=dict(overrides or {}))
         return cls.of(interpolated, training=training)
 
@@ -311,13 +314,15 @@ def _check_names(section: Mapping[str, Any], place: str = "") -> None:
     """Check that a config file can store the names in a section and in the mappings in it.
 
     Raises:
-        ValueError: a name contains "=" or ":", or begins with "#" or ";".
+        ValueError: a name contains "=" or ":", begins with "#" or ";", or contains "." and is the name of a
+            mapping.
     """
     for name, value in section.items():
-        if place and (re.search("[=:\n]", name) or name.startswith(("#", ";"))):
+        signs = r"[=:.\n]|^[#;]" if isinstance(value, Mapping) else r"[=:\n]|^[#;]"
+        if place and re.search(signs, str(name)):
             raise ValueError(
                 f"[{place}] has the name {name!r}, but a name in a config file has no '=' or ':', and does not begin"
-                " with '#' or ';'. Use a list instead of a mapping"
+                " with '#' or ';'. The name of a section has no '.' either. Use a list instead of a mapping"
             )
         if isinstance(value, Mapping):
             _check_names(value, f"{place}.{name}" if place else name)

@@ -69,7 +69,7 @@ def prepare_run_folder(
     to_replace = [out / name for name in present] if force else []
     _check_sources(out, config, to_replace, resume=resume)
     out.mkdir(parents=True, exist_ok=True)
-    for name in (*_FILES, *_FOLDERS, _CONFIG):
+    for name in (*_FILES, *_FOLDERS, _CONFIG, REPLACED):
         remove_partial(out, name)
     if force and (present or (out / REPLACED).exists()):
         _set_aside(out)

@@ -64,7 +64,6 @@ class HnswNeighbors:
         file, so a damaged file can crash the process.
 
         Raises:
-            OSError: the file cannot be read.
             ValueError: the file has another format, or is damaged.
         """
         try:

@@ -16,7 +16,7 @@ from ..text.documents import json_lines
 from ..text.json_object import read_json_object
 
 _SETTINGS = "index.json"
-_FORMAT_NAMES = ("spacy-elmo search ", "spacy-elmo occurrences ")
+_FORMAT_NAMES = (b'"spacy-elmo search ', b'"spacy-elmo occurrences ')
 
 
 class IndexFormat(NamedTuple):
@@ -168,12 +168,10 @@ def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[st
 def is_index(folder: Path) -> bool:
     """Return True if a folder contains an index in any format. A damaged index counts."""
     try:
-        name = read_json_object(folder / _SETTINGS).get("format")
+        content = (folder / _SETTINGS).read_bytes()
     except OSError:
         return False
-    except ValueError:
-        return True
-    return str(name).startswith(_FORMAT_NAMES)
+    return any(name in content for name in _FORMAT_NAMES)
 
 
 def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:

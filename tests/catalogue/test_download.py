@@ -144,6 +144,10 @@ def test_a_given_checksum_replaces_that_of_the_first_download(server, tmp_path):
     fetch(RemoteFile(server.url("other"), hashlib.sha256(changed).hexdigest()), tmp_path)
     path = fetch(RemoteFile(server.url("other")), tmp_path)
     assert path.read_bytes() == changed
+    stored = path.with_name(f".{path.name}.sha256")
+    written = stored.stat().st_mtime_ns
+    fetch(RemoteFile(server.url("other"), hashlib.sha256(changed).hexdigest().upper()), tmp_path)
+    assert stored.stat().st_mtime_ns == written
 
 
 def test_a_file_of_an_earlier_version_gets_its_checksum(server, tmp_path):

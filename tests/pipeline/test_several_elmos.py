@@ -4,6 +4,7 @@ import copy
 import gc
 
 import pytest
+import spacy
 
 from tests import pipelines
 
@@ -89,6 +90,21 @@ def test_a_disabled_sourced_elmo_keeps_its_listener(weights, other_weights):
     nlp.add_pipe("elmo", name="other", source=source)
     del source
     gc.collect()
+    with pytest.warns(UserWarning, match="nearest"):
+        pipelines.add_ner(nlp)
+    with nlp.select_pipes(disable="other"):
+        nlp.add_pipe("sentencizer")
+        assert nlp.get_pipe("elmo").listening_components == []
+        assert nlp.get_pipe("other").listening_components == ["ner"]
+
+
+def test_a_sourced_elmo_leaves_the_listener_of_a_disabled_one(weights, other_weights):
+    source = pipelines.blank(weights)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", source=source)
+    del source
+    gc.collect()
+    nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     with pytest.warns(UserWarning, match="nearest"):
         pipelines.add_ner(nlp)
     with nlp.select_pipes(disable="other"):

@@ -157,7 +157,13 @@ def test_replaced_characters_survive_the_config_of_the_run(tmp_path, source):
     assert dict(config.bilm.replace) == replace
 
 
-def test_names_that_a_config_file_cannot_have(tmp_path):
-    card = {"sources": {"https://example.org/a": "CC0"}}
-    with pytest.raises(ValueError, match=r"card\.sources.*https://example\.org/a"):
-        PretrainConfig.read({"card": card, "training": {"max_steps": 1}})
+@pytest.mark.parametrize(
+    "sources", [{"https://example.org/a": "CC0"}, {"#b": 1}, {"example.org": {}}]
+)
+def test_names_that_a_config_file_cannot_have(sources):
+    (name,) = sources
+    sections = {"training": {"max_steps": 1}}
+    with pytest.raises(ValueError, match=f"card.sources.*{name}"):
+        PretrainConfig.read({**sections, "card": {"sources": sources}})
+    with pytest.raises(ValueError, match=f"card.sources.*{name}"):
+        PretrainConfig.read(sections, {"card.sources": sources})

@@ -124,6 +124,7 @@ def test_what_killed_runs_left_is_swept_away(tmp_path, make_run_config):
     out = tmp_path / "run"
     (out / ".corpus.12-34.partial").mkdir(parents=True)
     (out / ".model-best.safetensors.12-34.partial").touch()
+    (out / ".replaced.12-34.partial").mkdir()
     # Another command writes to the folder "latin" in this folder.
     (out / ".latin.12-34.partial").mkdir()
     prepare_run_folder(out, make_run_config())

@@ -56,8 +56,12 @@ def test_an_entity_may_begin_with_i(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"a\tO\nb\n", b"a\tO\nBath\tPLACE\n", b"\n \n", "Orsay\tO\nf\xeat\xe9\tO\n".encode("latin-1"),
-        "New\u00a0York\tB-LOC\nCity\tI-LOC\n".encode(), b"New NNP I-NP B-LOC\nBath B-LOC\n",
+        b"a\tO\nb\n",
+        b"a\tO\nBath\tPLACE\n",
+        b"\n \n",
+        "Orsay\tO\nf\xeat\xe9\tO\n".encode("latin-1"),
+        "New\u00a0York\tB-LOC\nCity\tI-LOC\n".encode(),
+        b"New NNP I-NP B-LOC\nBath B-LOC\n",
     ],  # fmt: skip
 )
 def test_a_bad_file_is_named_and_nothing_written(tmp_path, content):

@@ -1,6 +1,7 @@
 """A grown biLM computes what the small one computes, and a fitted head predicts the next word."""
 
 import numpy as np
+import pytest
 import torch
 
 from scripts.grow_bilm import fitted_head, grown
@@ -24,6 +25,16 @@ def test_a_grown_network_computes_the_same_vectors():
     torch.testing.assert_close(after[..., :5], before)
     # The new numbers are not constant, so training can use them at once.
     assert (after[..., 5:].std(1) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"cell_clip": 0.3}, {"skip": False}, {"dim": 6}, {"filters": ((3, 4), (2, 3), (4, 6))}],
+)
+def test_a_biLM_that_does_not_fit_is_refused(other):
+    weights = Weights.from_bilm(tiny.bilm(tiny.config(**CLIPS)))
+    with pytest.raises(ValueError, match="differ in more|does not fit"):
+        grown(weights, tiny.config(**{**CLIPS, **LARGE, **other}))
 
 
 def test_a_fitted_head_predicts_the_next_word(tmp_path):

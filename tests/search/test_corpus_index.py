@@ -1,5 +1,9 @@
 """A corpus in an index, and the queries for it."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -118,3 +122,23 @@ def test_options_without_effect_on_vectors_change_no_fingerprint(weights):
         assert fingerprint(pipelines.blank(weights, **options)) == before
     for options in ({"dtype": "float16"}, {"precision": "bfloat16"}, {"store": "average"}):
         assert fingerprint(pipelines.blank(weights, **options)) != before
+
+
+def test_the_fingerprint_is_the_same_in_every_process(weights):
+    """spaCy writes the sentencizer as a set, in an order that depends on the process."""
+    program = (
+        "import sys, spacy\n"
+        "from spacy_elmo.corpora.pipelines import fingerprint\n"
+        "nlp = spacy.blank('en')\n"
+        "nlp.add_pipe('sentencizer')\n"
+        "nlp.add_pipe('elmo', config={'weights': sys.argv[1]})\n"
+        "print(fingerprint(nlp))\n"
+    )
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", program, str(weights)],
+            env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True,
+        ).stdout
+        for seed in ("1", "2")
+    )  # fmt: skip
+    assert first == second and b"weights" in first

@@ -131,12 +131,13 @@ def test_from_disk(docs, tmp_path, method, layer):
 
 
 @pytest.mark.parametrize("name", ["index.json", "vectors", "spans.jsonl"])
-def test_files_of_another_program_are_not_replaced(docs, tmp_path, name):
-    (tmp_path / name).write_text('{"format": "photos 3"}')
+@pytest.mark.parametrize("content", ['{"format": "photos 3"}', "[1, 2]", ""])
+def test_files_of_another_program_are_not_replaced(docs, tmp_path, name, content):
+    (tmp_path / name).write_text(content)
     with pytest.raises(FileExistsError, match=f"contains {name}"):
         filled(docs).to_disk(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [name]
-    assert (tmp_path / name).read_text() == '{"format": "photos 3"}'
+    assert (tmp_path / name).read_text() == content
 
 
 def seal(folder, **changes):

@@ -112,13 +112,12 @@ def initial_model(config: PretrainConfig, corpus: Corpus, initial: Weights | Non
         initial: the weights of `paths.init`; None: random weights.
 
     Raises:
-        ValueError: the corpus was prepared with another tokenizer or another spelling rule.
+        ValueError: the corpus was prepared for another language or with another spelling rule.
     """
-    if (corpus.lang, corpus.tokenizer) != (config.prepare.lang, config.prepare.description):
+    if corpus.lang != config.prepare.lang:
         raise ValueError(
-            f"The corpus was prepared with lang = {corpus.lang!r} and the tokenizer {corpus.tokenizer!r}, but [prepare]"
-            f" has lang = {config.prepare.lang!r} and the tokenizer {config.prepare.description!r}. Give the [prepare]"
-            " section of the corpus"
+            f"The corpus was prepared with prepare.lang = {corpus.lang!r}, but the config has prepare.lang ="
+            f" {config.prepare.lang!r}. Use the [prepare] section with which the corpus was prepared"
         )
     if corpus.spelling != config.bilm.spelling:
         raise ValueError(

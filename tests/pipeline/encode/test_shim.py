@@ -255,7 +255,7 @@ def test_averages_reach_the_network(shim):
     for value in (1.0, -3.0):
         give_gradients(shim, value)
         shim.finish_update(optimizer)
-    trained = values(shim)
+    trained, version = values(shim), shim.version
     averages = optimizer.averages
     with shim.use_params(averages):
         for name, parameter in shim.bilm.named_parameters():
@@ -264,6 +264,8 @@ def test_averages_reach_the_network(shim):
         with torch.no_grad():
             shim.bilm.lstm[0].bias += 1  # stays inside
     assert equal(trained, values(shim))
+    # Another thread may have stored layers of the averages under the old version.
+    assert shim.version != version
     with pytest.raises(RuntimeError), shim.use_params(averages):
         raise RuntimeError
     assert equal(trained, values(shim))
