@@ -212,6 +212,11 @@ def _training_rows(card: Mapping[str, Any]) -> list[str]:
             else:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             rows.append(_row(field.replace("_", " "), text))
+    words, initial = 0, card.get("init")
+    while isinstance(initial, Mapping):
+        words, initial = words + initial.get("tokens_seen", 0), initial.get("init")
+    if words:
+        rows.append(_row("tokens seen by the initial weights", f"{words:,}"))
     return rows
 
 
