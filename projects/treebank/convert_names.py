@@ -24,25 +24,27 @@ def convert(paths: list[Path], labels: dict[str, str]) -> tuple[DocBin, set[str]
 
     Raises:
         ValueError: a file is not UTF-8, has no sentence, or has a line that does not end with a tag or has
-            another number of columns than the line before.
+            another number of columns than the first.
     """
     docs, unused = DocBin(), set(labels)
     for path in paths:
         try:
             text = re.sub(r"^[^\S\n]+$", "", path.read_text("utf-8-sig"), flags=re.MULTILINE)
-            before: list[str] = []
+            first = None
             for number, line in enumerate(text.split("\n"), 1):
                 row = line.split()
                 if row and not TAG.fullmatch(row[-1]):
                     raise ValueError(
                         f"line {number} ends with {row[-1]!r}. Expected: O, B-LABEL or I-LABEL"
                     )
+                if not row or row[0] == "-DOCSTART-":
+                    continue
+                first = first or (number, len(row))
                 # spaCy would cut all lines of a sentence to the shortest one.
-                if row and before and len(row) != len(before):
+                if len(row) != first[1]:
                     raise ValueError(
-                        f"line {number - 1} has {len(before)} columns, and line {number} has {len(row)}"
+                        f"line {first[0]} has {first[1]} columns, and line {number} has {len(row)}"
                     )
-                before = row
             found = list(conll_ner_to_docs(text, n_sents=1, no_print=True))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error

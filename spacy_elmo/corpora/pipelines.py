@@ -89,10 +89,7 @@ def elmo_and_later(nlp: Language) -> list[str]:
 
 def fingerprint(nlp: Language) -> dict[str, str]:
     """Return values that identify the vectors of a pipeline: the language, a digest of the weights, and a
-    digest of the tokenizer and of the config.
-
-    The digest of the config covers the components up to elmo, without options that change no vector. It does
-    not cover the weights of components before elmo.
+    digest of the tokenizer and of the components up to elmo, without options that change no vector.
 
     Raises:
         ValueError: the pipeline does not have exactly one elmo component.
@@ -105,12 +102,16 @@ def fingerprint(nlp: Language) -> dict[str, str]:
     del components[name]["weights"]
     for option in _WITHOUT_EFFECT:
         del components[name][option]
-    # The tokenizer can have rules that are not in the config. (The bytes of a sentencizer depend on the process.)
-    tokenizer: Any = nlp.tokenizer
-    has_rules = hasattr(tokenizer, "to_bytes")
-    rules = Digest(tokenizer.to_bytes(exclude=["vocab"])).hexdigest() if has_rules else ""
+    # The tokenizer can have rules, and a component weights, that are not in the config. Components without weights are
+    # left out, because the bytes of a sentencizer depend on the process.
+    parts: list[Any] = [nlp.tokenizer, *(nlp.get_pipe(pipe) for pipe in names[:-1])]
+    data = [
+        Digest(part.to_bytes(exclude=["vocab"])).hexdigest()
+        for part in parts
+        if hasattr(part, "to_bytes") and getattr(part, "is_trainable", True)
+    ]
     return {
         "lang": str(nlp.lang),
         "weights": shim_of(elmo.model).checksum(),
-        "pipeline": json_digest([config["nlp"]["tokenizer"], components, rules]),
+        "pipeline": json_digest([config["nlp"]["tokenizer"], components, data]),
     }

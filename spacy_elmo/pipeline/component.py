@@ -278,13 +278,12 @@ class Elmo(TrainablePipe):
         linked to `component`."""
         if not isinstance(component, Elmo):
             return False
-        nlp = self.source.pipeline.nlp
-        if nlp is None or not any(pipe is self for _, pipe in nlp.components):
-            nlp = component.source.pipeline.nlp  # this component was sourced from another pipeline
-        is_disabled = nlp is not None and any(
-            pipe is component and name in nlp.disabled for name, pipe in nlp.components
-        )
-        return is_disabled and any(listener is known for known in component.listeners)
+        # A sourced component knows only the pipeline that it came from, so both components are asked.
+        for nlp in (self.source.pipeline.nlp, component.source.pipeline.nlp):
+            names = {id(pipe): name for name, pipe in nlp.components} if nlp is not None else {}
+            if nlp is not None and id(self) in names and names.get(id(component)) in nlp.disabled:
+                return any(listener is known for known in component.listeners)
+        return False
 
     def _relink_listeners(self) -> None:
         """After a deep copy or unpickling, link the new listeners to this component.

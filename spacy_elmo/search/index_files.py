@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..text.documents import json_lines
 from ..text.json_object import read_json_object
 
 _SETTINGS = "index.json"
-_FORMAT_NAMES = (b'"spacy-elmo search ', b'"spacy-elmo occurrences ')
+_FORMAT = re.compile(rb'"format"\s*:\s*"spacy-elmo (search|occurrences) ')
 
 
 class IndexFormat(NamedTuple):
@@ -166,12 +167,12 @@ def open_index(folder: Path, kind: IndexFormat) -> tuple[dict[str, Any], dict[st
 
 
 def is_index(folder: Path) -> bool:
-    """Return True if a folder contains an index in any format. A damaged index counts."""
+    """Return True if a folder contains an index in any format. A damaged settings file counts if it still
+    names the format."""
     try:
-        content = (folder / _SETTINGS).read_bytes()
+        return bool(_FORMAT.search((folder / _SETTINGS).read_bytes()))
     except OSError:
         return False
-    return any(name in content for name in _FORMAT_NAMES)
 
 
 def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:

@@ -98,12 +98,14 @@ def test_a_disabled_sourced_elmo_keeps_its_listener(weights, other_weights):
         assert nlp.get_pipe("other").listening_components == ["ner"]
 
 
-def test_a_sourced_elmo_leaves_the_listener_of_a_disabled_one(weights, other_weights):
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_sourced_elmo_leaves_the_listener_of_a_disabled_one(weights, other_weights, alive):
     source = pipelines.blank(weights)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", source=source)
-    del source
-    gc.collect()
+    if not alive:
+        del source
+        gc.collect()
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     with pytest.warns(UserWarning, match="nearest"):
         pipelines.add_ner(nlp)

@@ -62,6 +62,7 @@ def test_an_entity_may_begin_with_i(tmp_path):
         "Orsay\tO\nf\xeat\xe9\tO\n".encode("latin-1"),
         "New\u00a0York\tB-LOC\nCity\tI-LOC\n".encode(),
         b"New NNP I-NP B-LOC\nBath B-LOC\n",
+        "Bath\tB-LOC\n\nNew\u00a0York\tB-LOC\n".encode(),
     ],  # fmt: skip
 )
 def test_a_bad_file_is_named_and_nothing_written(tmp_path, content):

@@ -129,6 +129,7 @@ def test_the_fingerprint_is_the_same_in_every_process(weights):
     program = (
         "import sys, spacy\n"
         "from spacy_elmo.corpora.pipelines import fingerprint\n"
+        "spacy.util.fix_random_seed(0)\n"
         "nlp = spacy.blank('en')\n"
         "nlp.add_pipe('sentencizer')\n"
         "nlp.add_pipe('elmo', config={'weights': sys.argv[1]})\n"
