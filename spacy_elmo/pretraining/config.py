@@ -321,8 +321,8 @@ def _check_names(section: Mapping[str, Any], place: str = "") -> None:
         signs = r"[=:.\n]|^[#;]" if isinstance(value, Mapping) else r"[=:\n]|^[#;]"
         if place and re.search(signs, str(name)):
             raise ValueError(
-                f"[{place}] has the name {name!r}, but a name in a config file has no '=' or ':' (a section also no '.'),"
-                " and does not begin with '#' or ';'. Use a list instead of a mapping"
+                f"[{place}] has the name {name!r}, but a name in a config file has no '=' or ':' (a section also no"
+                " '.'), and does not begin with '#' or ';'. Use a list instead of a mapping"
             )
         if isinstance(value, Mapping):
             _check_names(value, f"{place}.{name}" if place else name)
