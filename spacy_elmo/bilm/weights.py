@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,7 @@ class Weights:
         return bilm.eval()
 
     def build_head(self) -> Head | None:
-        """Build the softmax layer (head) in float32. Return None if the file has no head.
-
-        Float32 tensors of this object become the parameters of the layer without a copy, as in `build_bilm`.
-        """
+        """Build the softmax layer (head) in float32, as `build_bilm` does. None if the file has no head."""
         tensors = {
             n.removeprefix(_HEAD): t.float() for n, t in self.tensors.items() if n.startswith(_HEAD)
         }
@@ -190,14 +188,10 @@ class Weights:
             raise IsADirectoryError(
                 f"{path} is a directory, but a weights file is one .safetensors file: name the file in it"
             )
-        try:
-            # Opened here first, so that a missing or unreadable file raises an OSError, not an error of safetensors.
-            with path.open("rb") as file, safetensors.safe_open(path, "pt") as layout:
+        with _one_error(str(path)), path.open("rb") as file:
+            # Opened before, so that a missing or unreadable file raises an OSError, not an error of safetensors.
+            with safetensors.safe_open(path, "pt") as layout:
                 header, tensors = layout.metadata() or {}, read_tensors(file, layout)
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # a damaged header can raise many classes
-            raise ValueError(_unreadable(str(path), error)) from error
         return cls._checked(header, tensors, str(path))
 
     @classmethod
@@ -207,13 +201,9 @@ class Weights:
         Raises:
             OSError, ValueError: see `load`.
         """
-        try:
-            with Path(path).open("rb"), safetensors.safe_open(path, "pt") as layout:
+        with _one_error(str(path)), Path(path).open("rb"):
+            with safetensors.safe_open(path, "pt") as layout:
                 return dict(json.loads((layout.metadata() or {})["card"]))
-        except OSError:
-            raise
-        except Exception as error:  # damaged JSON can raise many classes, RecursionError among them
-            raise ValueError(_unreadable(str(path), error)) from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Weights:
@@ -222,17 +212,13 @@ class Weights:
         Raises:
             ValueError: see `load`.
         """
-        try:
+        with _one_error("weights"):
             tensors = safetensors.torch.load(data)
             for name in tensors:
                 # Copied to aligned memory, like the tensors of a file. One at a time, to save memory.
                 tensors[name] = tensors[name].clone()
             size = int.from_bytes(data[:8], "little")
             header = json.loads(data[8 : 8 + size]).get("__metadata__") or {}
-        except MemoryError:
-            raise
-        except Exception as error:  # a damaged header can raise many classes
-            raise ValueError(_unreadable("weights", error)) from error
         return cls._checked(header, tensors, "weights")
 
     @classmethod
@@ -354,5 +340,11 @@ def _as_text(name: str, tensor: Tensor | None) -> str | None:
     return tensor.numpy().tobytes().decode("utf8", "surrogatepass")
 
 
-def _unreadable(source: str, error: Exception) -> str:
-    return f"{source} is not a readable weights file, or it is truncated ({error})"
+@contextmanager
+def _one_error(source: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # a damaged header can raise many classes, RecursionError among them
+        raise ValueError(f"{source} is not a readable weights file ({error})") from error

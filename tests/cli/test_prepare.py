@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,7 +50,9 @@ def command(files, *options) -> tuple:
 
 
 def test_it_says_how_many_files_it_reads_and_needs_no_limit(files):
-    code, output = elmo(*command(files, "--paths.dev_text", files / "a.txt"))
+    (files / "dev").mkdir()
+    shutil.copy(files / "a.txt", files / "dev")
+    code, output = elmo(*command(files, "--paths.dev_text", files / "dev"))
     assert code == 0, output
     assert "files: 2" in output and "files: 1" in output
     assert "training sentences 400" in output and "held-out sentences 200" in output

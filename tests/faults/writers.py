@@ -5,6 +5,7 @@ A writer replaces something that exists: `make` is called with 0 for the old ver
 
 import functools
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,11 +66,16 @@ def _save_checkpoint(path: Path, version: int) -> None:
     checkpoint.save({"step": version, "tensor": torch.full((50,), float(version))}, path)
 
 
+def _held_out(text: str | Path) -> str:
+    return str(shutil.copy(text, f"{text}.dev.txt"))
+
+
 def _prepare(path: Path, version: int) -> None:
     text = _source(path, version)
     if not version:
         return  # it never replaces a corpus
-    prepare(Paths(raw_text=str(text), dev_text=str(text)), Prepare(tokenized=True), path)
+    settings = Prepare(tokenized=True)
+    prepare(Paths(raw_text=str(text), dev_text=_held_out(text)), settings, path)
 
 
 def _embed(format: str) -> Callable[[Path, int], None]:
@@ -102,7 +108,8 @@ def _layers(path: Path, version: int) -> None:
 
 def _prepare_run_folder(path: Path, version: int) -> None:
     text = str(_source(path, 0))
-    prepare_run_folder(path.parent, _config(3 + version, raw_text=text, dev_text=text), resume=True)
+    config = _config(3 + version, raw_text=text, dev_text=_held_out(text))
+    prepare_run_folder(path.parent, config, resume=True)
 
 
 def _run_files(path: Path, version: int) -> None:

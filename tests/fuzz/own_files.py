@@ -89,12 +89,13 @@ def _trainer(corpus: Corpus) -> Trainer:
 
 def make_corpus(folder: Path) -> Corpus:
     """Prepare a corpus of some sentences."""
-    text = folder / "raw.txt"
-    text.write_text("\n".join((line + "\n") * 2 for line in _LINES * 30), "utf8")
-    corpus = prepare(
-        Paths(raw_text=str(text), dev_text=str(text)), Prepare(tokenized=True), folder / "corpus"
-    )
+    text, dev = folder / "raw.txt", folder / "dev.txt"
+    for file in (text, dev):
+        file.write_text("\n".join((line + "\n") * 2 for line in _LINES * 30), "utf8")
+    paths = Paths(raw_text=str(text), dev_text=str(dev))
+    corpus = prepare(paths, Prepare(tokenized=True), folder / "corpus")
     text.unlink()
+    dev.unlink()
     return corpus
 
 

@@ -1,6 +1,7 @@
 """Release of a run: rounded weights, and a card with their score."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -40,8 +41,9 @@ def test_shortened_numbers_are_the_nearest_of_eight_bits():
 def test_the_file_has_the_score_that_its_card_names(tmp_path, monkeypatch):
     text, run, card = tmp_path / "text.txt", tmp_path / "run", tmp_path / "card.json"
     text.write_text("the cat .\nthe dog .\n\na cat .\n")
+    dev = shutil.copy(text, tmp_path / "dev.txt")
     run.mkdir()
-    paths = {"raw_text": str(text), "dev_text": str(text)}
+    paths = {"raw_text": str(text), "dev_text": str(dev)}
     settings = {"paths": paths, "prepare": {"tokenized": True}, "training": {"max_steps": 1}}
     Config(settings).to_disk(run / "config.cfg")
     config = PretrainConfig.of(settings)
