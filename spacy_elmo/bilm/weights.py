@@ -251,8 +251,7 @@ class Weights:
             )
         if header.get(_DIGEST) != _digest(header, file_tensors):
             raise ValueError(
-                f"{source} is damaged: its digest shows that it has changed since it was written. Restore it from a"
-                " copy"
+                f"{source} is damaged: its digest shows that it has changed. Restore it from a copy"
             )
         return weights
 
@@ -347,4 +346,5 @@ def _one_error(source: str) -> Iterator[None]:
     except (OSError, MemoryError):
         raise
     except Exception as error:  # a damaged header can raise many classes, RecursionError among them
-        raise ValueError(f"{source} is not a readable weights file ({error})") from error
+        message = f"{source} is not a readable weights file, or it is truncated ({error})"
+        raise ValueError(message) from error
