@@ -251,7 +251,7 @@ class Weights:
             )
         if header.get(_DIGEST) != _digest(header, file_tensors):
             raise ValueError(
-                f"{source} is damaged: its digest shows that it has changed. Restore it from a copy"
+                f"{source} is damaged: it has changed since it was written. Restore it from a copy"
             )
         return weights
 
