@@ -11,13 +11,13 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import spacy
 import srsly
 
 from scripts.marked_page import ROOT, Row, renew, table
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pipeline.weights_readme import training_words
 
 _NONE = "No model of another language is in this repository yet."
 _PERPLEXITIES = (
@@ -31,11 +31,6 @@ _SCORES = (
 )
 _TASKS = {"ner": "fewer NER errors", "tagger": "fewer tagging errors"}
 """Mapping from the component in a row of a report to a column of the table `choice`."""
-
-
-def training_words(card: Mapping[str, Any]) -> int:
-    """Return the number of training words of a model and of the models that its training started from."""
-    return card.get("tokens_seen", 0) + (training_words(card["init"]) if "init" in card else 0)
 
 
 def model_row(weights: Path, report: Path | None) -> Row:

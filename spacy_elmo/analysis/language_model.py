@@ -132,7 +132,7 @@ class LanguageModel:
     def _score(self, sequences: Sequences) -> TokenScores:
         ready, n_tokens = self._prepare(), sequences.n_tokens
         token_ids = ready.bilm.token_ids(sequences.words)
-        spelling = ready.bilm.config.spelling
+        spelling = ready.bilm.spelling
         classes = softmax_classes(sequences.words, self._rows, spelling)
         words = np.full((2, n_tokens), np.nan, dtype=np.float32)
         unknown = np.zeros(n_tokens, dtype=bool)
@@ -201,7 +201,7 @@ class LanguageModel:
     def _rows_of(self, tokens: Iterable[Token]) -> list[int]:
         """Return the vocabulary row of each token, as the biLM spells it; -1: the word is not in the
         vocabulary."""
-        words = self._bilm.config.spelling([token.text for token in tokens])
+        words = self._bilm.spelling([token.text for token in tokens])
         return [self._rows.get(word, -1) for word in words]
 
     def _sequences(self, doc: Doc) -> Sequences:

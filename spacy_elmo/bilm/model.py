@@ -82,8 +82,8 @@ class BiLM(nn.Module):
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
         self.config = config
-        # Kept, because a new rule is checked and tabulated.
-        self._spelling = config.spelling
+        self.spelling = config.spelling
+        """The spelling rule, kept because each new rule is checked and tabulated."""
         self.encoder = token_encoder(config)
         self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.layers))
 
@@ -133,7 +133,7 @@ class BiLM(nn.Module):
     def token_ids(self, words: Sequence[str]) -> Tensor:
         """Return the input of the token encoder for K words: integers, (K, ...), such as character ids,
         (K, max_characters). The spelling rule of the configuration is applied to the words first."""
-        return self.encoder.ids(self._spelling(words))
+        return self.encoder.ids(self.spelling(words))
 
     def forward(
         self,

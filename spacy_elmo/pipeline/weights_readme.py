@@ -94,6 +94,17 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
     )
 
 
+def training_words(card: object) -> int:
+    """Return the number of training words of a model and of the models that its training started from.
+
+    Args:
+        card: the card of the weights. Anything but a mapping counts as 0 words.
+    """
+    if not isinstance(card, Mapping):
+        return 0
+    return card.get("tokens_seen", 0) + training_words(card.get("init"))
+
+
 def creative_commons(licence: str) -> str | None:
     """Return the SPDX name of a Creative Commons licence, such as CC-BY-SA-4.0. For any other licence, return
     None."""
@@ -212,10 +223,7 @@ def _training_rows(card: Mapping[str, Any]) -> list[str]:
             else:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             rows.append(_row(field.replace("_", " "), text))
-    words, initial = 0, card.get("init")
-    while isinstance(initial, Mapping):
-        words, initial = words + initial.get("tokens_seen", 0), initial.get("init")
-    if words:
+    if words := training_words(card.get("init")):
         rows.append(_row("tokens seen by the initial weights", f"{words:,}"))
     return rows
 

@@ -62,6 +62,14 @@ def test_any_elmo_while_the_nearest_is_disabled(weights, other_weights):
     assert elmo.listening_components == ["ner"]
 
 
+def check_that_ner_stays(nlp):
+    """While "other" is disabled, spaCy links the listeners again. "ner" must stay with "other"."""
+    with nlp.select_pipes(disable="other"):
+        nlp.add_pipe("sentencizer")
+        assert nlp.get_pipe("elmo").listening_components == []
+        assert nlp.get_pipe("other").listening_components == ["ner"]
+
+
 @pytest.mark.parametrize("duplicate", [lambda nlp: nlp, copy.deepcopy])
 def test_disabled_nearest_keeps_its_listener(weights, other_weights, duplicate):
     """Also in a copy of the pipeline, whose components must not look at the original."""
@@ -70,10 +78,7 @@ def test_disabled_nearest_keeps_its_listener(weights, other_weights, duplicate):
     with pytest.warns(UserWarning, match="nearest"):
         pipelines.add_ner(original)
     nlp = duplicate(original)
-    with nlp.select_pipes(disable="other"):
-        nlp.add_pipe("sentencizer")
-        assert nlp.get_pipe("elmo").listening_components == []
-        assert nlp.get_pipe("other").listening_components == ["ner"]
+    check_that_ner_stays(nlp)
 
 
 def test_a_sourced_consumer_leaves_the_disabled_elmo_of_its_pipeline(weights):
@@ -92,10 +97,7 @@ def test_a_disabled_sourced_elmo_keeps_its_listener(weights, other_weights):
     gc.collect()
     with pytest.warns(UserWarning, match="nearest"):
         pipelines.add_ner(nlp)
-    with nlp.select_pipes(disable="other"):
-        nlp.add_pipe("sentencizer")
-        assert nlp.get_pipe("elmo").listening_components == []
-        assert nlp.get_pipe("other").listening_components == ["ner"]
+    check_that_ner_stays(nlp)
 
 
 @pytest.mark.parametrize("alive", [True, False])
@@ -109,7 +111,4 @@ def test_a_sourced_elmo_leaves_the_listener_of_a_disabled_one(weights, other_wei
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     with pytest.warns(UserWarning, match="nearest"):
         pipelines.add_ner(nlp)
-    with nlp.select_pipes(disable="other"):
-        nlp.add_pipe("sentencizer")
-        assert nlp.get_pipe("elmo").listening_components == []
-        assert nlp.get_pipe("other").listening_components == ["ner"]
+    check_that_ner_stays(nlp)

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from scripts.language_table import choice, reports_of_models, score_rows, tables, training_words
+from scripts.language_table import choice, reports_of_models, score_rows, tables
 from scripts.marked_page import ROOT, renewed
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.weights_package import write_package
+from spacy_elmo.pipeline.weights_readme import training_words
 from tests import tiny
 
 REPORT = """# Title
