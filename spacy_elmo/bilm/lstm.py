@@ -12,6 +12,7 @@ from .kernels.fused_lstm import FusedDirection
 from .kernels.fused_lstm_gradient import FusedLSTM
 from .kernels.native import has_kernels
 from .kernels.plain_lstm import Clips, Direction
+from .kernels.plain_lstm_gradient import PlainLSTM
 from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, prepack
 from .matmul_precision import Precision
 
@@ -70,18 +71,11 @@ class LSTMLayer(nn.Module):
         autocast = torch.is_autocast_enabled(device)
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         with torch.autocast(device, enabled=False):
-            fused = has_kernels(compute_dtype, x, h, c, *self.parameters())
             tensors = x, h, c, *self.parameters()
-            if fused and torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-                parameters = zip(*self._parameters_by_direction(), strict=True)
-                return _stack_directions(
-                    [
-                        FusedLSTM.apply(
-                            x_, *weights, h_, c_, batch_sizes, self._clips, compute_dtype
-                        )
-                        for x_, weights, h_, c_ in zip(x, parameters, h, c, strict=True)
-                    ]
-                )
+            fused = has_kernels(compute_dtype, *tensors)
+            if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+                run = self._fused_training if fused else self._plain_training
+                return run(x, batch_sizes, h, c, compute_dtype)
             directions: Sequence[Direction | FusedDirection]
             if fused:
                 directions = self._fused_directions(compute_dtype)
@@ -104,6 +98,23 @@ class LSTMLayer(nn.Module):
                 return InferenceLayer(self._fused_directions(compute_dtype))
             return InferenceLayer(self._directions(lambda weight: prepack(weight, precision)))
 
+    def _plain_training(
+        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        weights = self.input, self.recurrent, self._bias(), self.projection
+        return PlainLSTM.apply(x, *weights, h, c, batch_sizes, self._clips, dtype)
+
+    def _fused_training(
+        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        directions = zip(x, zip(*self._parameters_by_direction(), strict=True), h, c, strict=True)
+        return _stack_directions(
+            [
+                FusedLSTM.apply(x_, *weights, h_, c_, batch_sizes, self._clips, dtype)
+                for x_, weights, h_, c_ in directions
+            ]
+        )
+
     @property
     def _clips(self) -> Clips:
         return Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
@@ -111,11 +122,15 @@ class LSTMLayer(nn.Module):
     def _parameters_by_direction(self) -> Iterator[Sequence[Tensor | None]]:
         """Yield the input matrix, the recurrent matrix, the bias (with the forget bias added) and the
         projection matrix or None, each as a pair (forward, backward)."""
+        for pair in (self.input, self.recurrent, self._bias(), self.projection):
+            yield (None, None) if pair is None else pair.unbind()
+
+    def _bias(self) -> Tensor:
+        """Return the bias with the forget bias added."""
         dim = self.bias.shape[1] // 4
         bias = self.bias.clone()
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
-        for pair in (self.input, self.recurrent, bias, self.projection):
-            yield (None, None) if pair is None else pair.unbind()
+        return bias
 
     def _fused_directions(self, compute_dtype: torch.dtype) -> list[FusedDirection]:
         directions: list[FusedDirection] = []

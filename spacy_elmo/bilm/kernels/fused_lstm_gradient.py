@@ -12,8 +12,12 @@ from torch.autograd.function import once_differentiable
 from . import fused_lstm
 from .fused_lstm import Forward
 from .panels import padded
-from .plain_lstm import MAX_KEPT_ROWS, Clips, blocks
+from .plain_lstm import Clips, blocks
 from .weight_gradient import weight_gradient
+
+MAX_KEPT_ROWS = 8192
+"""Largest sum of sequence lengths for which all activations are kept for the backward pass. Larger batches
+are divided into blocks of time steps, and the backward pass computes the activations in each block again."""
 
 
 class FusedLSTM(torch.autograd.Function):

@@ -15,21 +15,15 @@ time step is two products and one pass over the gates (`cell`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
-from torch.utils.checkpoint import checkpoint
 
 from . import cell
-from .prepacked import MatmulWeight, PlainWeight
-from .weight_gradient import weight_gradient
+from .prepacked import MatmulWeight
 
 _ROWS_PER_BLOCK = 512
-MAX_KEPT_ROWS = 8192
-"""Largest sum of sequence lengths for which all activations are kept for the backward pass. Larger batches
-are divided into blocks of time steps, and the backward pass computes the activations in each block again."""
 
 
 class Clips(NamedTuple):
@@ -56,7 +50,7 @@ class Direction(NamedTuple):
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run this direction, with output size P and cell state size C, over B sequences, packed as in
-        torch's `PackedSequence`. Differentiable if the matrices are instances of `PlainWeight`.
+        torch's `PackedSequence`.
 
         Args:
             x: the inputs, (M, P), where M is the sum of the lengths of the sequences.
@@ -66,24 +60,15 @@ class Direction(NamedTuple):
 
         Returns:
             The outputs, (M, P); and the output and the cell state after the last time step of each sequence,
-            (B, P) and (B, C). No gradient flows back through the last two.
+            (B, P) and (B, C).
         """
-        if torch.is_grad_enabled() and len(x) <= MAX_KEPT_ROWS:
-            y, h, c = _advance(self, x, h, c, batch_sizes)
-            return y, h.detach(), c.detach()
         outputs = []
         # The gates of one block of steps stay in the cache, and memory does not grow by 4C per row.
         for steps, part in blocks(batch_sizes):
-            arguments = self, x[part], h, c, batch_sizes[steps]
-            if torch.is_grad_enabled():
-                y, h, c = checkpoint(
-                    _advance, *arguments, use_reentrant=False, preserve_rng_state=False
-                )
-            else:
-                y, h, c = _advance(*arguments)
+            y, h, c = _advance(self, x[part], h, c, batch_sizes[steps])
             outputs.append(y)
         y = torch.cat(outputs) if outputs else torch.empty_like(x)
-        return y, h.detach(), c.detach()
+        return y, h, c
 
 
 def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
@@ -103,31 +88,17 @@ def _advance(
     """Compute all time steps of `Direction.run` in one loop, without dividing the sequences into blocks."""
     matrix, recurrent, bias, projection, clips = direction
     sizes, first = list(batch_sizes), max(batch_sizes, default=0)
-    inputs, shifts = matrix(x.to(matrix.dtype)), [None] * len(sizes)
-    previous: list[Tensor] = []
-    hiddens: list[Tensor] = []
-    if torch.is_grad_enabled():
-        assert isinstance(recurrent, PlainWeight)
-        inputs = _Start.apply(inputs, recurrent.weight, previous)
-        recurrent = PlainWeight(recurrent.weight.detach(), recurrent.dtype)
-        if projection is not None:
-            assert isinstance(projection, PlainWeight)
-            zeros = torch.zeros_like(x, dtype=projection.dtype)
-            shifts = _Start.apply(zeros, projection.weight, hiddens).split(sizes)
-            projection = PlainWeight(projection.weight.detach(), projection.dtype)
+    inputs = matrix(x.to(matrix.dtype))
     before, state, outputs = h[:first].to(recurrent.dtype), c[:first], []
     # The final states: those of sequences without a step, then those of sequences that have ended.
     ended = [(h[first:], c[first:])]
-    for n, z, shift in zip(sizes, inputs.split(sizes), shifts, strict=True):
+    for n, z in zip(sizes, inputs.split(sizes), strict=True):
         if n < len(before):
             ended.append((before[n:].to(h.dtype), state[n:]))
             before, state = before[:n], state[:n]
-        previous.append(before.detach())
         before, state = cell.forward(z, recurrent(before), bias, clips.cell, state)
-        hiddens.append(before.detach())
         if projection is not None:
             before = projection(before)
-            before = before if shift is None else before + shift
         if clips.out is not None:
             before = before.clamp(-clips.out, clips.out)
         outputs.append(before)
@@ -135,24 +106,3 @@ def _advance(
     y = torch.cat(outputs).to(x.dtype) if outputs else torch.empty_like(x)
     last_h, last_c = (torch.cat(parts) for parts in zip(*reversed(ended), strict=True))
     return y, last_h, last_c
-
-
-class _Start(torch.autograd.Function):
-    """Autograd function that returns the tensor `start` unchanged. Its backward pass computes the gradient of
-    the matrix `weight` as one product over all time steps, instead of one product per time step.
-
-    At each time step, the caller multiplies a tensor by the detached `weight`, adds the product to a part of
-    the returned tensor, and appends the multiplied tensor to the list `rows`.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, start: Tensor, weight: Tensor, rows: list[Tensor]) -> Tensor:
-        ctx.rows = rows
-        return start.view_as(start)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        rows = torch.cat(ctx.rows)
-        dweight = weight_gradient(rows, gradient) if ctx.needs_input_grad[1] else None
-        return gradient, dweight, None

@@ -13,7 +13,8 @@ from ..kernels.native import has_kernels
 from .dense import Dense, PrepackedDense
 
 WORDS_PER_BLOCK = 32
-"""Number of distinct words for which the convolutions are computed at once, if there is no C function."""
+"""Number of distinct words for which the convolutions are computed at once on a CPU, if there is no C function."""
+_WORDS_PER_BLOCK_ON_GPU = 4096
 
 
 class Highway(nn.Module):
@@ -111,9 +112,9 @@ class CharacterCNN(nn.Module):
     def _convolve_blocks(self, ids: Tensor, lengths: Tensor) -> Tensor:
         # The words of a block have similar lengths, so one long URL does not add positions to a thousand short words.
         order = lengths.argsort()
+        size = WORDS_PER_BLOCK if ids.is_cpu else _WORDS_PER_BLOCK_ON_GPU
         blocks = [
-            self._convolve_block(ids[rows, : int(lengths[rows[-1]])])
-            for rows in order.split(WORDS_PER_BLOCK)
+            self._convolve_block(ids[rows, : int(lengths[rows[-1]])]) for rows in order.split(size)
         ]
         return torch.cat(blocks).index_select(0, order.argsort())
 

@@ -106,16 +106,30 @@ class Muon(Optimizer):
         """Update all matrices whose parameters have a gradient."""
         (group,) = self.param_groups
         rate, momentum = group["lr"], group["momentum"]
+        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
         for values, matrix in zip(group["params"], self._matrices, strict=True):
-            if matrix.parameter.grad is None:
-                continue
-            gradient, state = matrix.parameter.grad[matrix.block], self.state[values]
-            if "momentum_buffer" not in state:
-                state["momentum_buffer"] = torch.zeros_like(gradient)
-            buffer = state["momentum_buffer"].lerp_(gradient, 1 - momentum)
-            update = nearly_orthogonal(gradient.lerp(buffer, momentum), group["dtype"])
-            if group["weight_decay"]:
-                values.mul_(1 - rate * group["weight_decay"])
-            values.add_(update, alpha=-0.2 * math.sqrt(max(values.shape)) * rate)
+            if matrix.parameter.grad is not None:
+                pair = values, matrix.parameter.grad[matrix.block]
+                by_shape.setdefault(values.shape, []).append(pair)
+        # A GPU computes one product of many matrices faster than many products.
+        for shape, pairs in by_shape.items():
+            updates = [
+                gradient.lerp(self._momentum(values, gradient, momentum), momentum)
+                for values, gradient in pairs
+            ]
+            factor = -0.2 * math.sqrt(max(shape)) * rate
+            orthogonal = nearly_orthogonal(torch.stack(updates), group["dtype"])
+            for (values, _), update in zip(pairs, orthogonal, strict=True):
+                if group["weight_decay"]:
+                    values.mul_(1 - rate * group["weight_decay"])
+                values.add_(update, alpha=factor)
         for matrix in self._matrices:
             matrix.parameter.grad = None
+
+    def _momentum(self, values: Tensor, gradient: Tensor, momentum: float) -> Tensor:
+        """Return the momentum of a matrix, after its update with the gradient of this step."""
+        state = self.state[values]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(gradient)
+        buffer: Tensor = state["momentum_buffer"].lerp_(gradient, 1 - momentum)
+        return buffer

@@ -17,11 +17,11 @@ _GRAM_ITERATIONS = (3, 2)
 _FLAT = 1.5
 
 
-def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a matrix with the singular vectors of `matrix`, and with singular values between 0.7 and 1.2.
+def nearly_orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return matrices with the singular vectors of `matrices`, and with singular values between 0.7 and 1.2.
 
-    A singular value of `matrix` that is less than about a thousandth of the norm of `matrix` becomes larger,
-    but stays below 0.7.
+    A singular value that is less than about a thousandth of the norm of its matrix becomes larger, but stays
+    below 0.7.
 
     The iterations are the same as in `torch.optim.Muon`: five times X <- (a + b R + c R^2) X with the Gram
     matrix R = X X^T and constants a, b, c.
@@ -31,28 +31,28 @@ def nearly_orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     iterations, R changes by R <- (a + b R + c R^2)^2 R, because the factors are symmetric and commute.
 
     Args:
-        matrix: matrix of any float type and shape.
+        matrices: (matrices, rows, columns), of any float type.
         dtype: data type of the matrix products. bfloat16, which torch uses, is exact enough.
 
     Returns:
-        Matrix of the same shape, of the type `dtype`.
+        Tensor of the same shape, of the type `dtype`.
     """
-    rows, columns = matrix.shape
+    _, rows, columns = matrices.shape
     if rows > columns:
-        return nearly_orthogonal(matrix.t(), dtype).t()
-    x = (matrix / matrix.norm().clamp(min=1e-7)).to(dtype)
+        return nearly_orthogonal(matrices.mT, dtype).mT
+    x = (matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)).to(dtype)
     return _by_gram_matrices(x) if columns >= _FLAT * rows else _by_products(x)
 
 
 def _by_products(x: Tensor) -> Tensor:
     for _ in range(_ITERATIONS):
-        x = torch.addmm(x, _without_shift(x @ x.t()), x, beta=_A)
+        x = torch.baddbmm(x, _without_shift(x @ x.mT), x, beta=_A)
     return x
 
 
 def _by_gram_matrices(x: Tensor) -> Tensor:
     for iterations in _GRAM_ITERATIONS:
-        gram = x @ x.t()
+        gram = x @ x.mT
         product = factor = _factor(gram)
         for _ in range(iterations - 1):
             gram = factor @ (factor @ gram)
@@ -63,12 +63,12 @@ def _by_gram_matrices(x: Tensor) -> Tensor:
 
 
 def _factor(gram: Tensor) -> Tensor:
-    """Return `_A` + `_B` R + `_C` R^2 for a Gram matrix R."""
+    """Return `_A` + `_B` R + `_C` R^2 for each Gram matrix R."""
     factor = _without_shift(gram)
-    factor.diagonal().add_(_A)
+    factor.diagonal(dim1=1, dim2=2).add_(_A)
     return factor
 
 
 def _without_shift(gram: Tensor) -> Tensor:
-    """Return `_B` R + `_C` R^2 for a Gram matrix R."""
-    return torch.addmm(gram, gram, gram, beta=_B, alpha=_C)
+    """Return `_B` R + `_C` R^2 for each Gram matrix R."""
+    return torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C)
