@@ -218,16 +218,18 @@ def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndar
     """Draw words from a vocabulary of `words` words until `number` different words are found. Return the
     vocabulary indices of these words, (number,), and how many draws this took, including repeated words."""
     drawn = np.empty(0, dtype=np.int64)
+    first = np.empty(words, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1
         # Rounding can turn the largest random numbers into the row after the last.
         drawn = np.concatenate([drawn, np.minimum(more, words - 1)])
-        # `first` is the first draw of each row. TensorFlow would stop at the S-th smallest of these.
-        rows, first = np.unique(drawn, return_index=True)
-        if len(rows) >= number:
-            kept = np.argsort(first)[:number]
-            return rows[kept], int(first[kept[-1]]) + 1
+        # The first draw of each row: of several values for one index, numpy assigns the last.
+        order = np.arange(len(drawn))
+        first[drawn[::-1]] = order[::-1]
+        new = np.flatnonzero(first[drawn] == order)
+        if len(new) >= number:
+            return drawn[new[:number]], int(new[number - 1]) + 1
         if len(drawn) > 200 * number:
             # S is nearly V, so drawing until the rarest words appear would take too long.
-            rest = random.permutation(np.setdiff1d(np.arange(words), rows))
-            return np.concatenate([rows, rest[: number - len(rows)]]), len(drawn)
+            rest = random.permutation(np.setdiff1d(np.arange(words), drawn))
+            return np.concatenate([drawn[new], rest[: number - len(new)]]), len(drawn)

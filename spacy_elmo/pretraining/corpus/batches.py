@@ -87,7 +87,10 @@ class Batcher:
             ids: (words,) ids of the words of all sentences, one sentence after the other.
             lengths: (sentences,) number of words of each sentence.
         """
-        types, words = np.unique(ids, return_inverse=True)
-        rows = types.astype(np.int64)
-        classes = np.append(self._classes[rows], self._classes[-2:])
-        return TrainBatch(self._token_ids[torch.from_numpy(rows)], classes, words, lengths)
+        # The same as `np.unique` with `return_inverse`, which would sort the words.
+        is_present = np.zeros(len(self._token_ids), dtype=bool)
+        is_present[ids] = True
+        types = np.flatnonzero(is_present)
+        words = np.cumsum(is_present)[ids] - 1
+        classes = np.append(self._classes[types], self._classes[-2:])
+        return TrainBatch(self._token_ids[torch.from_numpy(types)], classes, words, lengths)
