@@ -8,6 +8,7 @@ from spacy.training import Example
 from thinc.backends import get_current_ops, set_current_ops
 
 from spacy_elmo import pretrain
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.training.muon import Muon, muon_matrices
 from tests import tiny
@@ -50,6 +51,15 @@ def text(tmp_path):
     return path
 
 
+def network(**fields) -> BiLM:
+    """Return a random network. Its weights are small, because large ones would make rounding errors grow."""
+    model = tiny.bilm(tiny.config(**fields))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 0.3
+    return model
+
+
 def error(found: torch.Tensor, expected: torch.Tensor) -> float:
     """Return the norm of the difference, relative to the norm of the expected values."""
     return float((found.cpu().double() - expected.cpu().double()).norm() / expected.norm())
@@ -57,11 +67,11 @@ def error(found: torch.Tensor, expected: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("fields", [{}, {"projection": 7, "proj_clip": None}, LARGE])
 def test_layers_in_float32(fields):
-    model = tiny.bilm(tiny.config(**fields))
+    model = network(**fields)
     expected = tiny.read(model, SENTENCES)
     model = model.cuda()
-    for network in (model, model.prepare_for_inference("float32")):
-        found = tiny.read(network, SENTENCES)
+    for layers in (model, model.prepare_for_inference("float32")):
+        found = tiny.read(layers, SENTENCES)
         assert found.layers.is_cuda
         assert error(found.layers, expected.layers) < 1e-5
         assert all(error(*pair) < 1e-5 for pair in zip(found.state, expected.state, strict=True))
@@ -69,10 +79,10 @@ def test_layers_in_float32(fields):
 
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
 def test_layers_in_16_bits(precision):
-    model = tiny.bilm(tiny.config(**LARGE))
+    model = network(**LARGE)
     expected = tiny.read(model, SENTENCES).layers
     found = tiny.read(model.cuda().prepare_for_inference(precision), SENTENCES).layers
-    assert 0 < error(found, expected) < 0.2
+    assert 0 < error(found, expected) < 0.03
 
 
 def test_lexicon_model():
@@ -81,9 +91,9 @@ def test_lexicon_model():
     assert error(tiny.read(model.cuda(), SENTENCES).layers, expected) < 1e-5
 
 
-@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-4), (torch.bfloat16, 0.2)])
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-4), (torch.bfloat16, 0.03)])
 def test_gradients(dtype, most):
-    model = tiny.bilm(tiny.config(**LARGE))
+    model = network(**LARGE)
     gradients = []
     for device in ("cpu", "cuda"):
         model = model.to(device)
@@ -160,6 +170,7 @@ def test_a_run_on_a_gpu_is_resumed(text, tmp_path):
     assert code == 0, output
 
 
+@pytest.mark.filterwarnings("ignore:This function is deprecated:UserWarning")  # thinc calls it
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_pipeline_learns(frozen, tmp_path, gpu_ops):
     path = tiny.save(tmp_path / "tiny.safetensors", **LARGE)
