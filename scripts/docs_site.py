@@ -29,7 +29,7 @@ _COPIES = {
     "evidence/README.md": "evidence/index.md",
     "benchmarks/README.md": "evidence/benchmarks.md",
     **{f"projects/{name}/README.md": f"projects/{name}.md" for name in _PROJECTS},
-    "spacy_elmo/weights/en_base_v1.md": "evidence/en_base_v1.md",
+    "spacy_elmo/weights/en_base_v2.md": "evidence/en_base_v2.md",
     "spacy_elmo/weights/en_mini_v3.md": "evidence/en_mini_v3.md",
     "CHANGELOG.md": "changelog.md",
     **{
@@ -38,7 +38,7 @@ _COPIES = {
         for path in sorted((ROOT / "evidence" / "report" / size).iterdir())
         if path.suffix in (".md", ".png")
     },
-    "evidence/pretraining/en_base_v1/perplexity.png": "evidence/en_base_v1_perplexity.png",
+    "evidence/pretraining/en_base_v2/perplexity.png": "evidence/en_base_v2_perplexity.png",
     "notebooks/first_steps.ipynb": "notebooks/first_steps.md",
     "notebooks/ner.ipynb": "notebooks/ner.md",
 }

@@ -1,6 +1,6 @@
 """Make a bundled weights file of a run: round the weights to float16, and score them on all held-out text.
 
-    python scripts/release_weights.py runs/base en_base_v1 models/cards/en.json
+    python scripts/release_weights.py runs/base en_base_v2 models/cards/en.json
 
 The program writes spacy_elmo/weights/NAME.safetensors and prints the scores for the card. The name must be new, because
 a bundled name never changes its meaning. The head is rounded to 8 significant bits, as many as in bfloat16, which makes
@@ -82,7 +82,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("run", type=Path, help="folder of a pretraining run")
-    parser.add_argument("name", help="name of the bundled model, with its version: en_base_v1")
+    parser.add_argument("name", help="name of the bundled model, with its version: en_base_v2")
     parser.add_argument("card", type=Path, help="JSON file with further fields of its card")
     args = parser.parse_args()
     out, scores = release(args.run, args.name, args.card)

@@ -1,6 +1,6 @@
 """A quiz of word senses: how often does the nearest use of a word have the same sense?
 
-    python scripts/sense_quiz.py en_base_v1 [-o metrics.json]
+    python scripts/sense_quiz.py en_base_v2 [-o metrics.json]
 
 quiz.tsv has 30 words with two senses each, and two uses of each sense. For each of the 120 uses, the program finds the
 nearest of the other three uses of the word, by cosine. One of them has the same sense, so the chance level is a third.

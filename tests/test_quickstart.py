@@ -48,7 +48,7 @@ def text(page, name):
         {"components": ["ner"]},
         {"components": []},
         {"components": list(SCRIPT["COMPONENTS"])},
-        {"components": ["tagger", "textcat"], "optimize": "accuracy", "lang": "xx", "weights": "en_base_v1"},
+        {"components": ["tagger", "textcat"], "optimize": "accuracy", "lang": "xx", "weights": "en_base_v2"},
         {"components": ["ner", "spancat"], "optimize": "accuracy", "vectors": "my vectors"},
         {"components": ["ner"], "vectors": "unread"},
     ],

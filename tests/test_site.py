@@ -65,7 +65,7 @@ def test_links_lead_somewhere(site):
 
 
 @pytest.mark.parametrize(
-    "page", ["layers", "evidence/en_base_v1", "evidence/base/report", "evidence/full/report"]
+    "page", ["layers", "evidence/en_base_v2", "evidence/base/report", "evidence/full/report"]
 )
 def test_pictures_of_other_folders_are_shown(site, page):
     text = (site / page / "index.html").read_text("utf8")

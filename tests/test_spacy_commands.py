@@ -79,7 +79,7 @@ def test_fill_config(shipped, tmp_path):
     filled, expected = load_config(tmp_path / "filled.cfg"), load_config(CONFIGS / shipped)
     if "elmo" in shipped:
         assert expected["components"]["elmo"]["weights"] == "auto"
-        expected["components"]["elmo"]["weights"] = "en_base_v1"
+        expected["components"]["elmo"]["weights"] = "en_base_v2"
         assert filled["components"]["elmo"]["trainable"] == "all"
     assert contains(filled, expected)
     run("init", "fill-config", tmp_path / "filled.cfg", tmp_path / "again.cfg")

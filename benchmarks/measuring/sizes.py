@@ -8,7 +8,7 @@ SIZES = {
         dim=512, projection=128, highways=1,
         filters=((1, 16), (2, 32), (3, 64), (4, 96), (5, 128), (6, 96), (7, 80)),
     ),
-    # The size of en_base_v1.
+    # The size of en_base_v2.
     "base": BiLMConfig(
         dim=1024, projection=256, highways=1,
         filters=((1, 32), (2, 64), (3, 128), (4, 192), (5, 192), (6, 160), (7, 128)),

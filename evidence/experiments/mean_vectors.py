@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument(
         "corpus", metavar="CORPUS", help="start of the names CORPUS-{train,dev,test}.spacy"
     )
-    parser.add_argument("--weights", default="en_base_v1")
+    parser.add_argument("--weights", default="en_base_v2")
     args = parser.parse_args()
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": args.weights})

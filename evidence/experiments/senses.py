@@ -2,7 +2,7 @@
 
 If the labelled text is missing, the program prints a message and removes OUT.json.
 
-python -m experiments.senses report/full/word-sense.json "" en_base_v1 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
+python -m experiments.senses report/full/word-sense.json "" en_base_v2 "DATA/wsd/semcor*.jsonl" DATA/wsd/senseval2.jsonl
 """
 
 import argparse

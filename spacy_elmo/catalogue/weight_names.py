@@ -10,7 +10,7 @@ from typing import Any
 
 AUTO = "auto"
 """Value of the option `weights` that selects the default biLM for the language of the pipeline."""
-DEFAULT_WEIGHTS = "en_base_v1"
+DEFAULT_WEIGHTS = "en_base_v2"
 """Name of the default biLM for English."""
 ENTRY_POINTS = "spacy_elmo_weights"
 """Group of the Python entry points with which installed packages declare weights. The name of an entry point

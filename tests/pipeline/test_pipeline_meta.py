@@ -142,7 +142,7 @@ def test_another_language_warns_where_the_weights_are_named(tmp_path, weights):
 def test_the_bundled_weights_are_named_to_a_user_of_their_language(tmp_path):
     card = {"language": "fi"}
     Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(tmp_path / "w.safetensors")
-    with pytest.warns(UserWarning, match='weights = "en_base_v1"'):
+    with pytest.warns(UserWarning, match='weights = "en_base_v2"'):
         pipelines.blank(tmp_path / "w.safetensors")
 
 

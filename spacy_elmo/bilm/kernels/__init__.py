@@ -6,5 +6,6 @@ training. `convolution` and `highway` compute the character CNN. `matmul` and `s
 softmax layer (`bilm/head.py`).
 
 On a GPU, in an installation without kernels, and for most other data types, `plain_lstm` and `cell` compute
-the LSTM layer, and torch operators compute everything else.
+the LSTM layer in prediction, `plain_lstm_gradient` computes it in training, and torch operators compute
+everything else.
 """

@@ -1,4 +1,4 @@
-"""One direction of one LSTM layer as a loop over time steps, in torch operators.
+"""One direction of one LSTM layer as a loop over time steps, in torch operators, for prediction.
 
 The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`, which bilm-tf uses
 (`model.py`, `training.py`):
@@ -8,8 +8,8 @@ The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`
     h <- clip((σ(o) tanh(c)) W_p)                  without W_p: h <- σ(o) tanh(c), never clipped
 
 The sequences of a batch are packed as in torch's `PackedSequence`, so padding is never computed. The products
-x W_x of many time steps are computed as one product, and so is the gradient of each matrix. The rest of a
-time step is two products and one pass over the gates (`cell`).
+x W_x of many time steps are computed as one product. The rest of a time step is two products and one pass
+over the gates (`cell`). For training, see `plain_lstm_gradient`.
 """
 
 from __future__ import annotations

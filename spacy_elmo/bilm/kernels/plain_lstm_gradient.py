@@ -1,7 +1,7 @@
 """Autograd function for one LSTM layer in torch operators. It computes both directions at once.
 
-Each time step is a few products and passes over the gates. On a GPU, where the start of an operation often takes
-longer than the operation, this is several times as fast as torch's autograd over the formulas.
+The loops contain as few operations as possible, because on a GPU the start of an operation often takes longer
+than the operation: everything that does not depend on the previous time step is computed outside the loops.
 """
 
 from __future__ import annotations
