@@ -218,14 +218,13 @@ def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndar
     """Draw words from a vocabulary of `words` words until `number` different words are found. Return the
     vocabulary indices of these words, (number,), and how many draws this took, including repeated words."""
     drawn = np.empty(0, dtype=np.int64)
-    first = np.empty(words, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1
         # Rounding can turn the largest random numbers into the row after the last.
         drawn = np.concatenate([drawn, np.minimum(more, words - 1)])
-        # The first draw of each row: of several values for one index, numpy assigns the last.
         order = np.arange(len(drawn))
-        first[drawn[::-1]] = order[::-1]
+        first = np.full(words, len(drawn))
+        np.minimum.at(first, drawn, order)
         new = np.flatnonzero(first[drawn] == order)
         if len(new) >= number:
             return drawn[new[:number]], int(new[number - 1]) + 1

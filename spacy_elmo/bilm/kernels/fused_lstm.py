@@ -1,7 +1,8 @@
 """Forward and backward pass of one direction of an LSTM layer. One call of a C function (`fused_lstm.c`)
 computes many time steps.
 
-The module `plain_lstm` contains the formulas and the equivalent in torch operators. The C function computes
+The module `plain_lstm` contains the formulas and the equivalent in torch operators (for training:
+`plain_lstm_gradient`). The C function computes
 x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are
 in the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence
 do not depend on other sequences in the batch. In bfloat16 the C function requires AVX512-BF16.

@@ -23,6 +23,9 @@ class PlainLSTM(torch.autograd.Function):
     """Equivalent of `plain_lstm.Direction.run` for training, for D directions at once.
 
     The first dimension of each tensor is the direction. The tensors have any float type and are on any device.
+
+    All activations are kept for the backward pass: 5C numbers for each packed row and direction. If a GPU has too
+    little memory, lower `batch_tokens` or raise `accumulate_gradient`.
     """
 
     @staticmethod
@@ -93,16 +96,19 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     i, j, f, o = gates.chunk(4, 2)
     tanh = cells.tanh()
     to_cells = _tanh_backward(o, tanh)
-    previous_c = _before(c, cells, ctx.batch_sizes)
-    slopes = [
-        _sigmoid_backward(j, i),
-        _tanh_backward(i, j),
-        _sigmoid_backward(previous_c, f),
-        _sigmoid_backward(tanh, o),
-    ]
-    dgates = torch.stack(slopes, 2)
+    dgates = torch.stack(
+        [
+            _sigmoid_backward(j, i),
+            _tanh_backward(i, j),
+            _sigmoid_backward(_before(c, cells, ctx.batch_sizes), f),
+            _sigmoid_backward(tanh, o),
+        ],
+        2,
+    )
     open_cells = None if clips.cell is None else cells.abs() < clips.cell
-    open_outputs = None if clips.out is None else y.abs() < clips.out
+    # The outputs were clipped in `dtype`, which can round the limit down.
+    limit = None if clips.out is None else float(torch.tensor(clips.out, dtype=dtype))
+    open_outputs = None if limit is None else y.abs() < limit
     doutputs = torch.empty_like(y, dtype=dtype)
     dh, dc = torch.zeros_like(h), torch.zeros_like(c)
     for rows in reversed(list(_steps(ctx.batch_sizes))):

@@ -91,6 +91,8 @@ class Batcher:
         is_present = np.zeros(len(self._token_ids), dtype=bool)
         is_present[ids] = True
         types = np.flatnonzero(is_present)
-        words = np.cumsum(is_present)[ids] - 1
+        row_of = np.empty(len(is_present), dtype=np.int64)
+        row_of[types] = np.arange(len(types))
         classes = np.append(self._classes[types], self._classes[-2:])
-        return TrainBatch(self._token_ids[torch.from_numpy(types)], classes, words, lengths)
+        token_ids = self._token_ids[torch.from_numpy(types)]
+        return TrainBatch(token_ids, classes, row_of[ids], lengths)

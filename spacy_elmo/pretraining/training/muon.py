@@ -113,13 +113,15 @@ class Muon(Optimizer):
                 by_shape.setdefault(values.shape, []).append(pair)
         # A GPU computes one product of many matrices faster than many products.
         for shape, pairs in by_shape.items():
-            updates = [
-                gradient.lerp(self._momentum(values, gradient, momentum), momentum)
-                for values, gradient in pairs
-            ]
+            updates = torch.stack(
+                [
+                    gradient.lerp(self._momentum(values, gradient, momentum), momentum)
+                    for values, gradient in pairs
+                ]
+            )
+            updates = nearly_orthogonal(updates, group["dtype"])
             factor = -0.2 * math.sqrt(max(shape)) * rate
-            orthogonal = nearly_orthogonal(torch.stack(updates), group["dtype"])
-            for (values, _), update in zip(pairs, orthogonal, strict=True):
+            for (values, _), update in zip(pairs, updates, strict=True):
                 if group["weight_decay"]:
                     values.mul_(1 - rate * group["weight_decay"])
                 values.add_(update, alpha=factor)
