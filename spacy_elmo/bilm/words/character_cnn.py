@@ -110,8 +110,8 @@ class CharacterCNN(nn.Module):
         return x.relu() if self.config.activation == "relu" else x.tanh()
 
     def _convolve_blocks(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        # The words of a block have similar lengths, so on a CPU, one long URL does not add positions to a thousand short
-        # words. On a GPU, few large blocks are faster.
+        # The words of a block have similar lengths, so one long URL does not add positions to a thousand short words.
+        # On a GPU, few large blocks are faster.
         order = lengths.argsort()
         size = WORDS_PER_BLOCK if ids.is_cpu else _WORDS_PER_BLOCK_ON_GPU
         blocks = [
