@@ -81,9 +81,8 @@ class PlainLSTM(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor, _dh: Tensor, _dc: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of the arguments of `forward`."""
-        with torch.autocast(
-            dy.device.type, enabled=False
-        ):  # the types are those of the forward pass
+        # The types are those of the forward pass.
+        with torch.autocast(dy.device.type, enabled=False):
             return _backward(ctx, dy)
 
 
@@ -111,7 +110,7 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     open_outputs = None if limit is None else y.abs() < limit
     doutputs = torch.empty_like(y, dtype=dtype)
     dh, dc = torch.zeros_like(h), torch.zeros_like(c)
-    for rows in reversed(list(_steps(ctx.batch_sizes))):
+    for rows in reversed(_steps(ctx.batch_sizes)):
         n = rows.stop - rows.start
         dh_, dc_, step = dh[:, :n], dc[:, :n], dgates[:, rows]
         dh_ += dy[:, rows]
@@ -151,11 +150,9 @@ def _steps(batch_sizes: Sequence[int]) -> list[slice]:
 def _before(first: Tensor, later: Tensor, batch_sizes: Sequence[int]) -> Tensor:
     """Return the state before each time step, for the packed rows. `first` is the state before the first step,
     and `later` is the state after each step."""
-    steps = _steps(batch_sizes)
     parts = [first[:, : max(batch_sizes, default=0)]]
-    parts += [
-        later[:, one.start :][:, : two.stop - two.start] for one, two in itertools.pairwise(steps)
-    ]
+    for rows, n in zip(_steps(batch_sizes), batch_sizes[1:], strict=False):
+        parts.append(later[:, rows.start : rows.start + n])
     return torch.cat(parts, 1)
 
 
