@@ -125,7 +125,8 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         step[:, :, :3] *= dc_[:, :, None]
         step[:, :, 3] *= dhidden
         dc_ *= f[:, rows]
-        dh_.copy_(step.flatten(2).to(dtype) @ weight)
+        if rows.start or ctx.needs_input_grad[5]:
+            dh_.copy_(step.flatten(2).to(dtype) @ weight)
     dgates = dgates.flatten(2)
     dbias, dgates = dgates.sum(1), dgates.to(dtype)
     previous_h = _before(h, y, ctx.batch_sizes)
