@@ -129,20 +129,33 @@ def test_steps_of_muon(dtype, most):
     assert moved >= 6
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"optimizer": "muon"}, {"optimizer": "adamw", "negatives": None}, {"optimizer": "adagrad"}],
-)
-def test_a_run_learns_what_a_run_on_the_cpu_learns(settings, text, tmp_path):
-    config = {
+def run_config(text, **training):
+    return {
         "paths": {"raw_text": str(text)},
         "prepare": {"tokenized": True},
         "model": {"dim": 96, "projection": 64, "layers": 2, "cell_clip": 3.0, "proj_clip": 3.0, "skip": True,
                   "char_dim": 4, "filters": [[1, 8], [2, 16], [3, 40]], "activation": "relu", "highways": 1,
                   "max_characters": 20},
         "training": {"max_steps": 30, "vocab_size": 15, "negatives": 8, "batch_tokens": 256, "log_every": 10,
-                     "eval_every": 30, "warmup_steps": 2, "learn_rate": 0.003, "precision": "float32", **settings},
+                     "eval_every": 30, "warmup_steps": 2, "learn_rate": 0.003, "precision": "float32", **training},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimizer": "muon"},
+        {"optimizer": "adamw", "negatives": None},
+        {"optimizer": "adagrad"},
+        {"vocab_size": None},
+    ],
+    ids=["muon", "full softmax", "adagrad", "teacher"],
+)
+def test_a_run_learns_what_a_run_on_the_cpu_learns(settings, text, tmp_path):
+    config = run_config(text, **settings)
+    if config["training"]["vocab_size"] is None:
+        list(pretrain(run_config(text, max_steps=9), tmp_path / "teacher"))
+        config["paths"]["teacher"] = str(tmp_path / "teacher/model-last.safetensors")
     cpu = list(pretrain(config, tmp_path / "cpu"))
     gpu = list(pretrain(config, tmp_path / "gpu", gpu_id=0))
     assert cpu[-1].loss < cpu[0].loss

@@ -63,7 +63,11 @@ class Ours:
 
     def loss(self, batch: Batch) -> torch.Tensor:
         step = TrainBatch(
-            self.bilm.token_ids(batch.types), batch.classes, batch.words, np.array(batch.lengths)
+            types=np.arange(len(batch.types)),
+            token_ids=self.bilm.token_ids(batch.types),
+            classes=batch.classes,
+            words=batch.words,
+            lengths=np.array(batch.lengths),
         )
         with self.autocast:
             total = loss_sum(self.bilm, self.head, step, [self.negatives] * 2, dropout=0.0)

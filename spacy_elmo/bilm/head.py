@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +20,21 @@ from .kernels.weight_gradient import weight_gradient
 # Largest number of logits in a block: 16 MB, which fit into caches, and which the allocator keeps.
 _LOGITS_PER_BLOCK = 1 << 22
 _ROWS_PER_BLOCK = 1024
+
+# A teacher's probabilities make the gradient less noisy than single words. But they are not exact, so the words keep a
+# share.
+_TEACHER_SHARE = 0.8
+
+
+class SampledProbabilities(NamedTuple):
+    """Probabilities of M target words and of S negative samples, which all targets share."""
+
+    targets: Tensor
+    """Probability of each target word, (M,)."""
+    terms: Tensor
+    """Probability of each sample, divided by the scale of its row, (M, S). 0 if it is the target word itself."""
+    scale: Tensor
+    """Scale of each row, (M,)."""
 
 
 class Head(nn.Module):
@@ -61,7 +76,13 @@ class Head(nn.Module):
         """Number of predictions for which the full softmax computes logits at once."""
         return max(1, min(_ROWS_PER_BLOCK, _LOGITS_PER_BLOCK // len(self.weight)))
 
-    def sampled_loss(self, hidden: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
+    def sampled_loss(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        negatives: Negatives,
+        teacher: SampledProbabilities | None = None,
+    ) -> Tensor:
         """Return the sampled softmax loss of one direction, summed over M target words (Jean et al. 2015;
         TensorFlow's `sampled_softmax_loss`).
 
@@ -69,10 +90,14 @@ class Head(nn.Module):
         that is the target word itself is left out. From the logit of each word, the loss subtracts the
         logarithm of the expected count of the word among the samples.
 
+        With a teacher, the loss is the cross-entropy to a mixture of two distributions: the target word with
+        share 0.2, and the probabilities of the teacher with share 0.8.
+
         Args:
             hidden: (M, P) float, the outputs of the top LSTM layer, of width P, one for each target.
             targets: (M,) the vocabulary index of each target word.
             negatives: the negative samples.
+            teacher: the probabilities of a teacher, for the same targets and samples.
         """
         drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
         weight = F.embedding(torch.cat([targets, drawn]), self.weight, sparse=True)
@@ -82,7 +107,30 @@ class Head(nn.Module):
         hits = negatives.hits(targets)
         matrix = convert(weight[m:].detach().t(), matmul_dtype(hidden))
         others = _LogSumExp.apply(hidden, weight[m:], bias[m:] - log_counts, matrix, hits)
-        return (torch.logaddexp(true, others) - true).sum()
+        expected = true
+        if teacher is not None:
+            samples = _ExpectedLogit.apply(hidden, weight[m:], bias[m:] - log_counts, *teacher[1:])
+            expected = true.lerp(teacher.targets * true + samples, _TEACHER_SHARE)
+        return (torch.logaddexp(true, others) - expected).sum()
+
+    def sampled_probabilities(
+        self, hidden: Tensor, targets: Tensor, negatives: Negatives
+    ) -> SampledProbabilities:
+        """Return the probabilities of the sampled softmax, whose negative log-likelihood is `sampled_loss`.
+        For the arguments, see `sampled_loss`."""
+        drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
+        bias = self.bias[:, 0]
+        true = (
+            row_products(hidden, self.weight[targets])
+            + bias[targets]
+            - negatives.log_count(targets)
+        )
+        logits = matmul(hidden, self.weight[drawn].t())
+        logits[negatives.hits(targets).unbind(1)] = -math.inf
+        terms, sums, log_sums = softmax_terms(logits, bias[drawn] - log_counts)
+        log_total = torch.logaddexp(true, log_sums)
+        scale = torch.where(sums > 0, (log_sums - log_total).exp() / sums, 0.0)
+        return SampledProbabilities((true - log_total).exp(), terms, scale)
 
     def full_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each of M target words under the full softmax, in nats, (M,). The
@@ -152,14 +200,45 @@ class _LogSumExp(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, exponentials, sums = ctx.saved_tensors
         scale = torch.where(sums > 0, gradient / sums, 0.0)[:, None]
-        scaled = torch.cat([hidden * scale, scale], 1).to(exponentials.dtype)
+        dweight = _transposed_product(exponentials, torch.cat([hidden * scale, scale], 1))
         with torch.autocast(hidden.device.type, enabled=False):  # as in the forward pass
-            if scaled.dtype == torch.float32:
-                dweight = weight_gradient(exponentials, scaled)
-            else:  # lower precision is enough here, and torch uses the processor's matrix instructions
-                dweight = (exponentials.t() @ scaled).to(hidden.dtype)
-            dhidden = matmul(exponentials, weight.to(scaled.dtype)).to(hidden.dtype) * scale
+            dhidden = matmul(exponentials, weight.to(exponentials.dtype)).to(hidden.dtype) * scale
         return dhidden, dweight[:, :-1], dweight[:, -1], None, None
+
+
+class _ExpectedLogit(torch.autograd.Function):
+    """Autograd function: the sum over the samples of probability times logit, for each row of h W^T + b.
+
+    The arguments `hidden` (h), `weight` (W) and `bias` (b) are those of `_LogSumExp`, and `terms` and `scale`
+    are those of `SampledProbabilities`. The logits are never computed, because p (h W^T + b) = (p W) h + p b.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, terms: Tensor, scale: Tensor
+    ) -> Tensor:
+        with torch.autocast(hidden.device.type, enabled=False):
+            samples = torch.cat([weight, bias[:, None]], 1).to(terms.dtype)
+            means = matmul(terms, samples).to(hidden.dtype) * scale[:, None]
+        ctx.save_for_backward(hidden, terms, scale, means)
+        return row_products(hidden, means[:, :-1]) + means[:, -1]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, terms, scale, means = ctx.saved_tensors
+        rows = (gradient * scale)[:, None]
+        dsamples = _transposed_product(terms, torch.cat([hidden * rows, rows], 1))
+        return means[:, :-1] * gradient[:, None], dsamples[:, :-1], dsamples[:, -1], None, None
+
+
+def _transposed_product(exponentials: Tensor, rows: Tensor) -> Tensor:
+    """Compute exponentials^T rows in the data type of `exponentials`, and return it in the data type of `rows`."""
+    with torch.autocast(rows.device.type, enabled=False):
+        if exponentials.dtype == torch.float32:
+            return weight_gradient(exponentials, rows)
+        # Lower precision is enough here, and torch uses the processor's matrix instructions.
+        return (exponentials.t() @ rows.to(exponentials.dtype)).to(rows.dtype)
 
 
 class Negatives:

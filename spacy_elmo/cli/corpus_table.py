@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 from wasabi import msg
 
 if TYPE_CHECKING:
-    from ..bilm.weights import Weights
     from ..pretraining.config import PretrainConfig
     from ..pretraining.corpus.prepared import Corpus
+    from ..pretraining.training.initial_weights import GivenWeights
 
 
-def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None = None) -> None:
+def show_corpus(corpus: Corpus, config: PretrainConfig, given: GivenWeights) -> None:
     """Print the size of a prepared corpus, the share of words that the vocabulary covers, and the shares of
     words and sentences that are too long.
 
     Args:
         config: config of the pretraining run, which determines the vocabulary and the maximum lengths.
-        initial: initial weights of the run (`paths.init`); None: random weights.
+        given: the weights files that the config names.
     """
     from ..pretraining.report.statistics import statistics
 
-    stats = statistics(config, corpus, initial)
+    stats = statistics(config, corpus, given)
     rows = [
         ("training words", f"{len(corpus.train.ids):,}"),
         ("training sentences", f"{len(corpus.train.lengths):,}"),
@@ -52,7 +52,7 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, initial: Weights | None 
             )
         )
     msg.table(rows)
-    if stats.covered == 1 and stats.held_out_covered < 1 and initial is None:
+    if stats.covered == 1 and stats.held_out_covered < 1 and not any(given):
         repeated = 3 + int((corpus.counts[3:] > 1).sum())
         size, negatives = min(repeated, stats.vocab_size - 1), config.training.negatives
         fewer = f" and training.negatives to at most {size}" if (negatives or 0) > size else ""

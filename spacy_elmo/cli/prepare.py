@@ -46,11 +46,11 @@ def prepare_cli(
         from ..pretraining.config import PretrainConfig
         from ..pretraining.corpus.prepare import prepare
         from ..pretraining.training.distributed import device
-        from ..pretraining.training.initial_weights import read_initial_weights
+        from ..pretraining.training.initial_weights import read_given_weights
 
         config = PretrainConfig.read(config_path, config_overrides(ctx.args), training=False)
-        # Check the initial weights now, not after hours of tokenizing.
-        config, initial = read_initial_weights(config)
+        # Check the weights now, not after hours of tokenizing.
+        config, given = read_given_weights(config)
         torch_device = device(gpu_id)
         texts = config.paths.text_files()
         for source, files in texts.items():
@@ -58,14 +58,14 @@ def prepare_cli(
         with reading_bar(lambda: chain(*texts.values()), quiet=quiet):
             corpus = prepare(config.paths, config.prepare, out, config.bilm.spelling, force=force)
         msg.good(f"Prepared corpus: {out}")
-        show_corpus(corpus, config, initial)
+        show_corpus(corpus, config, given)
         if config.training.limited:
             from ..pretraining.estimate import estimate
             from ..pretraining.training.allocation import reuse_memory
 
             reuse_memory()  # as in pretrain, which would otherwise be faster than the estimate
             msg.info(f"Training a few steps on {torch_device} to estimate the duration of the run")
-            _show_estimate(estimate(config, corpus, torch_device, initial), len(corpus.train.ids))
+            _show_estimate(estimate(config, corpus, torch_device, given), len(corpus.train.ids))
 
 
 def _show_estimate(estimated: Estimate, words: int) -> None:

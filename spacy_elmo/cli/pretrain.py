@@ -149,9 +149,9 @@ class _Screen:
             case Preparing(paths):
                 msg.info(f"Preparing the corpus: tokenizing {paths.raw_text}")
                 self._bar.enter_context(reading_bar(lambda: chain(*paths.text_files().values())))
-            case CorpusReady(config, corpus, initial):
+            case CorpusReady(config, corpus, given):
                 self._max_minutes = config.training.max_minutes
-                show_corpus(corpus, config, initial)
+                show_corpus(corpus, config, given)
                 print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)), flush=True)
             case Finished(last):
                 self._show_end(last)

@@ -56,6 +56,10 @@ class Paths(_Section):
     the network of these weights. If the weights have a softmax head, its rows are copied for all words that
     are in both vocabularies. Null: random weights.
     """
+    teacher: str | None = None
+    """A larger biLM with its softmax, which the run imitates: a weights file, or the name of a bundled or
+    installed biLM. The loss then also compares the predictions of both biLMs. Null: no teacher.
+    """
 
     def text_files(self) -> dict[str, list[Path]]:
         """Return {path or pattern in the setting: text files} for `raw_text` and, if it is given, `dev_text`.
@@ -127,8 +131,8 @@ class Training(_Section):
     learning rate has no cooldown, because the number of steps is unknown."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     vocab_size: int | None = Field(default=50_000, ge=4)
-    """Number of softmax classes: `<S>`, `</S>`, `<UNK>` and the most frequent words of the corpus. Null: keep
-    the vocabulary of `paths.init`.
+    """Number of softmax classes: `<S>`, `</S>`, `<UNK>` and the most frequent words of the corpus. Null: the
+    vocabulary of `paths.teacher`, or, without a teacher, of `paths.init`.
     """
     negatives: int | None = Field(default=2048, ge=1)
     """Number of negative samples (words) per training step and direction, for the sampled softmax. Null: the
@@ -264,10 +268,17 @@ class PretrainConfig(_Section):
                     f"[training] has no limit: set at least one of {', '.join(_LIMITS)}"
                 )
             vocab_size, negatives = config.training.vocab_size, config.training.negatives
-            if vocab_size is None and config.paths.init is None:
+            teacher = config.paths.teacher
+            if vocab_size is None and config.paths.init is None and teacher is None:
                 problems.append(
-                    "[training] vocab_size = null uses the vocabulary of paths.init, but paths.init = null: set one of"
-                    " them"
+                    "[training] vocab_size = null uses the vocabulary of paths.init or paths.teacher, but both are"
+                    " null: set one of the three"
+                )
+            if teacher is not None and (vocab_size is not None or negatives is None):
+                problems.append(
+                    f"[paths] teacher = {teacher}: the run predicts the words of the teacher by a sampled softmax, so"
+                    f" set training.vocab_size = null (now {vocab_size}) and training.negatives to a number (now"
+                    f" {negatives})"
                 )
             if vocab_size is not None and negatives is not None and negatives > vocab_size:
                 problems.append(

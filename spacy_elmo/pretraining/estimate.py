@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
-from ..bilm.weights import Weights
 from .config import PretrainConfig
 from .corpus.prepared import Corpus
+from .training.initial_weights import GivenWeights
 from .training.loop import train
 
 _STEPS = 5
@@ -35,7 +35,7 @@ class Estimate:
 
 
 def estimate(
-    config: PretrainConfig, corpus: Corpus, device: torch.device, initial: Weights | None
+    config: PretrainConfig, corpus: Corpus, device: torch.device, given: GivenWeights
 ) -> Estimate:
     """Estimate the time and memory of a run. The function executes a few training steps and one small
     evaluation, and discards their results.
@@ -43,7 +43,7 @@ def estimate(
     The time must be measured, because matrix products take only about half of the time of a step.
 
     Args:
-        initial: the weights of `paths.init`; None: random weights.
+        given: the weights files that the config names.
 
     Raises:
         OSError, ValueError: the training steps have failed. The run itself would raise the same error.
@@ -55,7 +55,7 @@ def estimate(
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         config = config.model_copy(update={"training": trial})
-        run = train(config, corpus, Path(folder), initial=initial, device=device)
+        run = train(config, corpus, Path(folder), given=given, device=device)
         rows = [*itertools.islice((row for row in run if row.step), steps)]
     first, last = rows[0], rows[-1]
     # The first step is left out, because it also fills caches and allocates memory.

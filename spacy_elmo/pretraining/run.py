@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..bilm.weights import Weights
 from ..run_lock import locked_folder
 from .config import Paths, PretrainConfig
 from .corpus.prepare import prepare
@@ -20,7 +19,7 @@ from .report.report import write_report
 from .run_folder import FolderReady, corpus_folder, finish, has_checkpoint, prepare_run_folder
 from .training import distributed
 from .training.allocation import reuse_memory
-from .training.initial_weights import read_initial_weights
+from .training.initial_weights import GivenWeights, read_given_weights
 from .training.log import Progress
 from .training.loop import train
 
@@ -41,8 +40,8 @@ class CorpusReady:
     """The settings. If the section `[model]` was empty, it now describes the network of the initial
     weights."""
     corpus: Corpus
-    initial: Weights | None
-    """The weights of `paths.init`; None: random weights."""
+    given: GivenWeights
+    """The weights files that the config names."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def pretrain(
         processes.on_first_rank(lambda: stack.enter_context(locked_folder(out)))
         reuse_memory()
         resumed = out if resume and has_checkpoint(out) else None
-        settings, initial = read_initial_weights(settings, resumed)
+        settings, given = read_given_weights(settings, resumed)
         folder = corpus_folder(settings, out)
         corpus: Corpus | None = None
 
@@ -136,13 +135,13 @@ def pretrain(
         processes.on_first_rank(prepare_once)
         corpus = corpus or Corpus.open(folder)
         if processes.first:
-            notify(CorpusReady(settings, corpus, initial))
+            notify(CorpusReady(settings, corpus, given))
         if isinstance(stop, AbstractContextManager):
             stack.enter_context(stop)
         rows = train(
-            settings, corpus, out, initial=initial, resume=resume, device=device, ranks=processes, stop=stop
+            settings, corpus, out, given=given, resume=resume, device=device, ranks=processes, stop=stop
         )  # fmt: skip
-        del initial  # as large as the model
+        del given  # as large as the models
         row = None
         for row in rows:
             if processes.first:

@@ -56,7 +56,7 @@ def prepare_run_folder(
         FileExistsError: `out` contains a run, but `resume` and `force` are both false.
         FileNotFoundError: the training text or the held-out text does not exist.
         ValueError: the run to resume has other settings (the message lists them), or the old run contains the
-            corpus or the initial weights of the new run.
+            corpus or the weights that the new run needs.
     """
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
@@ -123,9 +123,10 @@ def _check_sources(
     out: Path, config: PretrainConfig, to_replace: list[Path], *, resume: bool
 ) -> None:
     """Check that the text of a run exists, and that the files to replace do not contain the corpus or the
-    initial weights of the run."""
+    weights that the run needs."""
     paths = config.paths
-    for name, source in (("corpus", paths.corpus), ("init", paths.init)):
+    for name in ("corpus", "init", "teacher"):
+        source = getattr(paths, name)
         if source is not None and any(
             Path(source).resolve().is_relative_to(p.resolve()) for p in to_replace
         ):

@@ -143,14 +143,65 @@ def test_gradients_are_sparse_and_equal_dense_autograd():
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("kind", [*native.processors(), "portable"])
+def test_loss_with_a_teacher_equals_dense_autograd(kind, monkeypatch):
+    """The cross-entropy to a mixture: a fifth the target, four fifths the softmax of the teacher."""
+    monkeypatch.setenv(native.CHOICE, kind)
+    head, hidden, targets = make()
+    other, theirs, _ = make(seed=1)
+    negatives = draw()
+    rows = torch.arange(len(targets))
+    allowed = torch.zeros(len(targets), WORDS, dtype=torch.bool)
+    allowed[:, negatives.rows] = True
+    allowed[rows, targets] = True
+
+    def logits(hidden, weight, bias):
+        scores = hidden @ weight.T + bias[:, 0] - negatives.log_count(torch.arange(WORDS))
+        return scores.masked_fill(~allowed, -1e9)
+
+    with torch.no_grad():
+        probabilities = other.sampled_probabilities(theirs, targets, negatives)
+        mixture = 0.8 * logits(theirs, other.weight, other.bias).softmax(1)
+        mixture[rows, targets] += 0.2
+    hidden.requires_grad_()
+    weight, bias = (p.detach().clone().requires_grad_() for p in (head.weight, head.bias))
+    log_probabilities = logits(hidden, weight, bias).log_softmax(1)
+    dense = -(mixture * log_probabilities.masked_fill(~allowed, 0)).sum()
+    expected = torch.autograd.grad(dense, [weight, bias, hidden])
+
+    sampled = head.sampled_loss(hidden, targets, negatives, probabilities)
+    torch.testing.assert_close(sampled, dense)
+    sampled.backward()
+    got = [head.weight.grad.to_dense(), head.bias.grad.to_dense(), hidden.grad]
+    for one, another in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, another)
+
+
+def test_a_biLM_that_is_its_own_teacher_learns_from_the_words_alone():
+    head, hidden, targets = make()
+    negatives = draw()
+    hidden.requires_grad_()
+    with torch.no_grad():
+        own = head.sampled_probabilities(hidden, targets, negatives)
+    taught = torch.autograd.grad(head.sampled_loss(hidden, targets, negatives, own), hidden)
+    alone = torch.autograd.grad(head.sampled_loss(hidden, targets, negatives), hidden)
+    torch.testing.assert_close(taught[0], 0.2 * alone[0])
+
+
 def test_bfloat16_is_close():
     head, hidden, targets = make(words=200, rows=50)
     negatives = draw(words=200, number=20)
     exact = float(head.sampled_loss(hidden, targets, negatives).detach())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         rough = head.sampled_loss(hidden, targets, negatives)
-    assert rough.dtype == torch.float32
+        with torch.no_grad():
+            own = head.sampled_probabilities(hidden, targets, negatives)
+        taught = head.sampled_loss(hidden, targets, negatives, own)
+    assert rough.dtype == taught.dtype == torch.float32
     assert float(rough.detach()) == pytest.approx(exact, rel=0.01)
+    own = head.sampled_probabilities(hidden, targets, negatives)
+    exact = float(head.sampled_loss(hidden, targets, negatives, own).detach())
+    assert float(taught.detach()) == pytest.approx(exact, rel=0.01)
 
 
 @pytest.mark.parametrize("words, number", [(1, 1), (2, 1), (30, 30), (1000, 900), (50_000, 2048)])

@@ -179,7 +179,7 @@ def test_nothing_to_resume_starts_and_says_so(files):
         (("--model.dimm", "3"), "Unknown biLM fields ['dimm']"),
         (("--sytem.seed", "3"), "✘ Error parsing config overrides"),
         (("--forse",), "This command has no option --forse"),
-        (("--training.vocab_size", "null"), "paths.init = null"),
+        (("--training.vocab_size", "null"), "vocab_size = null uses"),
         (("--paths.raw_text", "nowhere/*.txt"), "No text at 'nowhere/*.txt'"),
         ((), "paths.raw_text is missing"),
         (("--gpu-id", "17"), "GPU 17 (`--gpu-id`)"),

@@ -26,6 +26,7 @@ from spacy_elmo.pretraining.corpus.prepare import prepare
 from spacy_elmo.pretraining.corpus.prepared import DATA_FILES, Corpus
 from spacy_elmo.pretraining.training import checkpoint
 from spacy_elmo.pretraining.training.distributed import Ranks
+from spacy_elmo.pretraining.training.initial_weights import GivenWeights
 from spacy_elmo.pretraining.training.trainer import Trainer
 from tests import tiny
 from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text, with_length
@@ -84,7 +85,9 @@ def seal_weights(folder: Path) -> None:
 def _trainer(corpus: Corpus) -> Trainer:
     training = {"max_steps": 3, "vocab_size": 10, "negatives": 4, "batch_tokens": 16}
     sections = {"model": MODEL, "training": training, "prepare": {"tokenized": True}}
-    return Trainer(PretrainConfig.of(sections), corpus, torch.device("cpu"), Ranks(), None)
+    return Trainer(
+        PretrainConfig.of(sections), corpus, torch.device("cpu"), Ranks(), GivenWeights()
+    )
 
 
 def make_corpus(folder: Path) -> Corpus:

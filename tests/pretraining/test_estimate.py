@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from spacy_elmo.pretraining.estimate import estimate
+from spacy_elmo.pretraining.training.initial_weights import GivenWeights
 
 CPU = torch.device("cpu")
 
@@ -19,7 +20,7 @@ CPU = torch.device("cpu")
 )
 def test_the_whole_run(corpus, make_config, limits, words):
     config = make_config(**limits)
-    actual = estimate(config, corpus, CPU, None)
+    actual = estimate(config, corpus, CPU, GivenWeights())
     per_epoch = len(corpus.train.ids)
     if words is not None:
         assert actual.words == pytest.approx(words * per_epoch)
@@ -34,9 +35,9 @@ def test_the_whole_run(corpus, make_config, limits, words):
 
 
 def test_minutes_limit_a_run_too(corpus, make_config):
-    actual = estimate(make_config(max_steps=None, max_minutes=1e-9), corpus, CPU, None)
+    actual = estimate(make_config(max_steps=None, max_minutes=1e-9), corpus, CPU, GivenWeights())
     assert (actual.words, actual.minutes) == (None, 1e-9)
-    actual = estimate(make_config(max_steps=10**9, max_minutes=2.0), corpus, CPU, None)
+    actual = estimate(make_config(max_steps=10**9, max_minutes=2.0), corpus, CPU, GivenWeights())
     assert actual.minutes == 2.0 and actual.words > 10**9
 
 
@@ -44,6 +45,6 @@ def test_it_leaves_nothing_and_draws_nothing(corpus, make_config, tmp_path, monk
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     before = torch.get_rng_state()
-    estimate(make_config(), corpus, CPU, None)
+    estimate(make_config(), corpus, CPU, GivenWeights())
     assert torch.equal(torch.get_rng_state(), before)
     assert not [*(tmp_path / "scratch").iterdir()]

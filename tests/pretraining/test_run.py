@@ -88,7 +88,7 @@ def test_the_caller_is_told_of_every_stage(make_run_config, text_file, tmp_path)
     assert folder == FolderReady(has_checkpoint=False, replaced=None)
     assert preparing == Preparing(make_run_config().paths)
     assert preparing.paths.text_files() == {str(text_file): [text_file]}
-    assert isinstance(ready, CorpusReady) and ready.initial is None
+    assert isinstance(ready, CorpusReady) and ready.given == (None, None)
     assert "barks" in ready.corpus.types and first.step == 5
     *_, last = rows
     assert stages[3:] == [Finished(last)]

@@ -54,6 +54,8 @@ class Epoch:
 class TrainBatch:
     """A batch of sentences, as the distinct words and an index of a distinct word for each word."""
 
+    types: np.ndarray
+    """Index in the corpus of each distinct word, (distinct words,)."""
     token_ids: Tensor
     """Input of the token encoder for each distinct word, such as its byte ids, (distinct words, ...)."""
     classes: np.ndarray
@@ -95,4 +97,4 @@ class Batcher:
         row_of[types] = np.arange(len(types))
         classes = np.append(self._classes[types], self._classes[-2:])
         token_ids = self._token_ids[torch.from_numpy(types)]
-        return TrainBatch(token_ids, classes, row_of[ids], lengths)
+        return TrainBatch(types, token_ids, classes, row_of[ids], lengths)

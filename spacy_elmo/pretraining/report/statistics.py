@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...bilm.weights import Weights
 from ..config import PretrainConfig
 from ..corpus.prepared import Corpus, Sentences
-from ..training.initial_weights import run_vocabulary
+from ..training.initial_weights import GivenWeights, run_vocabulary
 
 
 @dataclass(frozen=True)
@@ -30,13 +29,13 @@ class Statistics:
     words."""
 
 
-def statistics(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> Statistics:
+def statistics(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -> Statistics:
     """Return the statistics of a corpus for a run with the settings `config`.
 
     Args:
-        initial: the weights of `paths.init`; None: random weights.
+        given: the weights files that the config names.
     """
-    vocabulary = run_vocabulary(config, corpus, initial)
+    vocabulary = run_vocabulary(config, corpus, given)
     classes = set(vocabulary)
     known = np.fromiter((word in classes for word in corpus.types), bool, len(corpus.types))
     known[:3] = False  # <S>, </S> and <UNK>, even if the text itself contains "<UNK>"

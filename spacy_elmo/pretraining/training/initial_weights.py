@@ -1,13 +1,15 @@
-"""Initial weights of a run: random weights, or the weights of a file."""
+"""The weights files that a run starts from or imitates, and the network before the first step."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from ...bilm.head import Head
+from ...bilm.likelihood import build_language_model
 from ...bilm.model import BiLM
 from ...bilm.weights import Weights
 from ...bilm.words.char_ids import BOS, EOS, UNK
@@ -15,6 +17,15 @@ from ...bilm.words.spelling import Spelling
 from ...catalogue.weight_names import find_weights
 from ..config import PretrainConfig
 from ..corpus.prepared import Corpus
+
+
+class GivenWeights(NamedTuple):
+    """The weights files that the config names."""
+
+    initial: Weights | None = None
+    """The weights of `paths.init`; None: random weights."""
+    teacher: Weights | None = None
+    """The weights of `paths.teacher`; None: no teacher."""
 
 
 @dataclasses.dataclass
@@ -26,14 +37,13 @@ class InitialModel:
     vocabulary: list[str]
     """The word of each row of the softmax head."""
     card: dict[str, object]
-    """Fields for the model card of the trained weights that tell the origin of the initial weights; empty for
-    random weights."""
+    """Fields for the model card of the trained weights: the cards of the initial weights and of the teacher."""
 
 
-def read_initial_weights(
+def read_given_weights(
     config: PretrainConfig, resumed: Path | None = None
-) -> tuple[PretrainConfig, Weights | None]:
-    """Read and check the weights of `paths.init`.
+) -> tuple[PretrainConfig, GivenWeights]:
+    """Read and check the weights of `paths.init` and `paths.teacher`.
 
     Args:
         resumed: output folder of the run to resume. If the file of `paths.init` can no longer be read, the
@@ -41,18 +51,32 @@ def read_initial_weights(
             same network and vocabulary, and contain the card of the initial weights.
 
     Returns:
-        The config, and the weights (None if `paths.init` is null). If `[model]` was empty, it now describes
-        the network of the weights.
+        The config, and the weights. If `[model]` was empty, it now describes the network of `paths.init`.
 
     Raises:
-        OSError: the file or the biLM does not exist, or the file cannot be read.
-        ValueError: the file is no weights file of this package; `[model]` describes another network;
-            `prepare.lang` is another language; or `training.vocab_size` is null, but the weights have no
-            vocabulary.
+        OSError: a file or biLM does not exist, or a file cannot be read.
+        ValueError: a file is no weights file of this package; `[model]` describes another network, or the
+            teacher another spelling rule; `prepare.lang` is another language; or the run takes its
+            vocabulary from weights that have none.
     """
-    path = config.paths.init
-    if path is None:
-        return config, None
+    initial = teacher = None
+    if config.paths.init is not None:
+        config, initial = _read_initial(config, config.paths.init, resumed)
+    if config.paths.teacher is not None:
+        teacher = Weights.load(find_weights(config.paths.teacher))
+        build_language_model(teacher)  # raises an error now if the file has no softmax
+        _check_language(config, "teacher", teacher)
+        if teacher.config.spelling != config.bilm.spelling:
+            raise ValueError(
+                f"paths.teacher = {config.paths.teacher} has {_described(teacher.config.spelling)}, but [model] has"
+                f" {_described(config.bilm.spelling)}. Use the values of the teacher"
+            )
+    return config, GivenWeights(initial, teacher)
+
+
+def _read_initial(
+    config: PretrainConfig, path: str, resumed: Path | None
+) -> tuple[PretrainConfig, Weights]:
     initial = _read(path, resumed)
     if not config.model:
         config = config.model_copy(update={"model": initial.config.to_dict()})
@@ -63,18 +87,23 @@ def read_initial_weights(
             f"[model] differs from the network of paths.init = {path}. Use the values of the file:\n  "
             + "\n  ".join(mismatches)
         )
-    languages = {config.prepare.lang, initial.card.get("language")} - {None, "xx"}
-    if len(languages) > 1:
-        raise ValueError(
-            f"paths.init = {path} was trained on text of the language {initial.card['language']!r}, but prepare.lang ="
-            f" {config.prepare.lang!r}. Set prepare.lang (`--prepare.lang`) to {initial.card['language']!r}, or to 'xx'"
-            " for a tokenizer of any language"
-        )
-    if config.training.vocab_size is None and not {BOS, EOS, UNK} <= set(initial.vocabulary):
+    _check_language(config, "init", initial)
+    takes_vocabulary = config.training.vocab_size is None and config.paths.teacher is None
+    if takes_vocabulary and not {BOS, EOS, UNK} <= set(initial.vocabulary):
         raise ValueError(
             f"training.vocab_size = null keeps the vocabulary of {path}, which has none: set a number of words"
         )
     return config, initial
+
+
+def _check_language(config: PretrainConfig, name: str, weights: Weights) -> None:
+    language = weights.card.get("language")
+    if len({config.prepare.lang, language} - {None, "xx"}) > 1:
+        raise ValueError(
+            f"paths.{name} = {getattr(config.paths, name)} was trained on text of the language {language!r}, but"
+            f" prepare.lang = {config.prepare.lang!r}. Set prepare.lang (`--prepare.lang`) to {language!r}, or to 'xx'"
+            " for a tokenizer of any language"
+        )
 
 
 def _read(path: str, resumed: Path | None) -> Weights:
@@ -93,23 +122,21 @@ def _read(path: str, resumed: Path | None) -> Weights:
         return dataclasses.replace(weights, card=card)
 
 
-def run_vocabulary(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> list[str]:
+def run_vocabulary(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -> list[str]:
     """Return the word of each softmax class: the most frequent words of the corpus, or, if
-    `training.vocab_size` is null, the vocabulary of the initial weights."""
+    `training.vocab_size` is null, the vocabulary of the teacher or of the initial weights."""
     if config.training.vocab_size is not None:
         return corpus.vocabulary(config.training.vocab_size)
-    assert initial is not None, "checked by PretrainConfig"
-    return initial.vocabulary
+    weights = given.teacher or given.initial
+    assert weights is not None, "checked by PretrainConfig"
+    return weights.vocabulary
 
 
-def initial_model(config: PretrainConfig, corpus: Corpus, initial: Weights | None) -> InitialModel:
+def initial_model(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -> InitialModel:
     """Return a network with the weights of `paths.init`, or with random weights (seed: `training.seed`).
 
     The softmax head has one row of weights per word. The rows of words that are in the vocabulary of
     `paths.init` are copied. The other rows are random.
-
-    Args:
-        initial: the weights of `paths.init`; None: random weights.
 
     Raises:
         ValueError: the corpus was prepared for another language or with another spelling rule.
@@ -124,16 +151,19 @@ def initial_model(config: PretrainConfig, corpus: Corpus, initial: Weights | Non
             f"The corpus was prepared with {_described(corpus.spelling)}, but [model] has"
             f" {_described(config.bilm.spelling)}. Prepare the text again, or change [model] unicode_form and replace"
         )
-    vocabulary = run_vocabulary(config, corpus, initial)
+    vocabulary = run_vocabulary(config, corpus, given)
     torch.manual_seed(config.training.seed)
     bilm = BiLM(config.bilm)
     head = Head(len(vocabulary), config.bilm.projection)
-    if initial is None:
-        return InitialModel(bilm, head, vocabulary, {})
+    # The cards contain sources and licences.
+    cards = {"init": given.initial, "teacher": given.teacher}
+    card: dict[str, object] = {name: w.card for name, w in cards.items() if w is not None}
+    if (initial := given.initial) is None:
+        return InitialModel(bilm, head, vocabulary, card)
     bilm.load_state_dict(initial.build_bilm().state_dict())
     if (initial_head := initial.build_head()) is not None:
         _copy_rows(initial_head, initial.vocabulary, head, vocabulary)
-    return InitialModel(bilm, head, vocabulary, {"init": initial.card})
+    return InitialModel(bilm, head, vocabulary, card)
 
 
 def _described(spelling: Spelling) -> str:

@@ -14,11 +14,13 @@ from ..config import PretrainConfig
 from ..corpus.prepared import Corpus
 from . import checkpoint, log
 from .distributed import Ranks
+from .initial_weights import GivenWeights
 from .log import Progress
 from .trainer import Trainer
 
 _CPU = torch.device("cpu")
 _ALONE = Ranks()
+_NONE = GivenWeights()
 _CHECKPOINT, _LOG, _LAST = "checkpoint", "log.jsonl", "model-last.safetensors"
 
 
@@ -32,7 +34,7 @@ def train(
     corpus: Corpus,
     out: Path,
     *,
-    initial: Weights | None = None,
+    given: GivenWeights = _NONE,
     resume: bool = False,
     device: torch.device = _CPU,
     ranks: Ranks = _ALONE,
@@ -50,18 +52,18 @@ def train(
     weights are evaluated and become the final weights. After an error, the last checkpoint is intact.
 
     Args:
-        initial: the weights of `paths.init`; None: random weights.
+        given: the weights files that the config names.
         resume: continue from the checkpoint in `out`, if there is one.
         ranks: the processes that train together. Each process calls this function with the same folder.
         stop: event that ends the run after the current step, with `PretrainingStopped`.
     """
     out.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(config, corpus, device, ranks, initial)
+    trainer = Trainer(config, corpus, device, ranks, given)
     state = checkpoint.load(out / _CHECKPOINT) if resume else None
     if state is not None:
         trainer.load_state(state, out / _CHECKPOINT)
-    is_start, is_given = state is None, initial is not None
-    del initial, state  # each is as large as the model
+    is_start, is_given = state is None, given.initial is not None
+    del given, state  # each is as large as the model
     if ranks.first:
         log.truncate(out / _LOG, -1 if is_start else trainer.position.step)
     only_save = trainer.is_finished and ranks.broadcast(_last_step(out) != trainer.position.step)

@@ -20,6 +20,7 @@ from ..corpus.batches import Batcher, TrainBatch
 from ..corpus.prepared import Sentences
 from .distributed import Ranks
 from .optimization import clip_gradients
+from .teacher import Teacher
 
 _deterministic: Any = torch.utils.deterministic
 
@@ -40,20 +41,23 @@ def loss_sum(
     batch: TrainBatch,
     negatives: Sequence[Negatives] | None,
     dropout: float,
+    teacher: Teacher | None = None,
 ) -> Tensor:
     """Return the softmax loss in nats, summed over all targets of both directions, as in bilm-tf's
     `training.py`.
 
     Args:
-        negatives: the negative samples of each direction, for the sampled softmax; None: the full softmax.
+        negatives: the negative samples of each direction, for the sampled softmax; None: the full softmax,
+            which has no teacher.
     """
     output = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(output.outputs[-1], dropout, training=dropout > 0)
     classes = torch.from_numpy(targets(output, batch.classes)).to(hidden.device)
     if negatives is None:
         return _full_loss(head, hidden.flatten(0, 1), classes.flatten())
-    losses = [head.sampled_loss(*pair) for pair in zip(hidden, classes, negatives, strict=True)]
-    return torch.stack(losses).sum()
+    taught = [None, None] if teacher is None else teacher(batch, classes, negatives)
+    directions = zip(hidden, classes, negatives, taught, strict=True)
+    return torch.stack([head.sampled_loss(*direction) for direction in directions]).sum()
 
 
 def _full_loss(head: Head, hidden: Tensor, classes: Tensor) -> Tensor:
@@ -82,8 +86,9 @@ class Gradient:
         sentences: Sentences,
         settings: Training,
         ranks: Ranks,
+        teacher: Teacher | None,
     ) -> None:
-        self._bilm, self._head, self._batcher = bilm, head, batcher
+        self._bilm, self._head, self._batcher, self._teacher = bilm, head, batcher, teacher
         self._sentences, self._settings, self._ranks = sentences, settings, ranks
         self.dtype = autocast_dtype(settings.precision, bilm.device)
         """Data type of the matrix products, "float32" or "bfloat16". A resumed run sets the data type that is
@@ -115,7 +120,9 @@ class Gradient:
             batch = self._batcher(*self._sentences.take(rows[part::parts]))
             torch.manual_seed(int(seeds[part]))
             with torch.autocast(device, torch.bfloat16, enabled=use_bfloat16):
-                total = loss_sum(self._bilm, self._head, batch, negatives, settings.dropout)
+                total = loss_sum(
+                    self._bilm, self._head, batch, negatives, settings.dropout, self._teacher
+                )
                 loss = total / targets
             loss.backward()
             mean += float(loss.detach())

@@ -23,10 +23,11 @@ from ..corpus.batches import Batcher, Epoch
 from ..corpus.prepared import Corpus
 from ..perplexity import Perplexity, perplexity
 from .distributed import Ranks
-from .initial_weights import initial_model
+from .initial_weights import GivenWeights, initial_model
 from .log import Progress
 from .loss import Gradient, reproducible
 from .optimization import learn_rate, optimizers, take_step
+from .teacher import Teacher
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Trainer:
 
     Args:
         ranks: the processes that train together.
-        initial: the weights of `paths.init`; None: random weights.
+        given: the weights files that the config names.
 
     Raises:
         ValueError: the corpus was prepared with another spelling rule.
@@ -89,7 +90,7 @@ class Trainer:
         corpus: Corpus,
         device: torch.device,
         ranks: Ranks,
-        initial: Weights | None,
+        given: GivenWeights,
     ) -> None:
         self.config, self._corpus, self._ranks = config, corpus, ranks
         settings = self._settings = config.training
@@ -100,12 +101,15 @@ class Trainer:
             settings, epoch_steps=len(self._batches), epoch_tokens=len(self._sentences.ids)
         )
         with reproducible(device):
-            model = initial_model(config, corpus, initial)
+            model = initial_model(config, corpus, given)
         self._vocabulary, self._init_card = model.vocabulary, model.card
         self._bilm, self._head = model.bilm.to(device), model.head.to(device)
         self._batcher = Batcher(self._bilm, corpus.types, self._vocabulary)
+        teacher = None
+        if given.teacher is not None:
+            teacher = Teacher(given.teacher, corpus.types, device)
         self._gradient = Gradient(
-            self._bilm, self._head, self._batcher, self._sentences, settings, ranks
+            self._bilm, self._head, self._batcher, self._sentences, settings, ranks, teacher
         )
         self._optimizers = optimizers(
             self._bilm, self._head, settings, getattr(torch, self._gradient.dtype)

@@ -12,7 +12,7 @@ from spacy_elmo.converters.api import read_model
 from spacy_elmo.converters.bilm_tf.checkpoint_conversion import convert, recognize
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.training.initial_weights import initial_model, read_initial_weights
+from spacy_elmo.pretraining.training.initial_weights import initial_model, read_given_weights
 from tests import tiny
 from tests.converters import foreign, tensor_bundle
 
@@ -346,7 +346,7 @@ def test_pretraining_goes_on_from_it(tmp_path, model):
     text = tmp_path / "raw.txt"
     text.write_text("a cat sat\n" * 200, "utf8")
     paths = {"init": str(tmp_path / "out.safetensors"), "raw_text": str(text)}
-    config, weights = read_initial_weights(
+    config, weights = read_given_weights(
         PretrainConfig.of({"paths": paths, "training": {"vocab_size": None, "max_steps": 1}})
     )
     corpus = prepare(config.paths, config.prepare, tmp_path / "corpus")

@@ -7,6 +7,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
 from spacy_elmo.pretraining.report.statistics import statistics
+from spacy_elmo.pretraining.training.initial_weights import GivenWeights
 from tests import tiny
 
 
@@ -26,13 +27,13 @@ def config(**training) -> PretrainConfig:
 
 
 def test_shares(corpus):
-    actual = statistics(config(vocab_size=5, max_length=3), corpus, None)
+    actual = statistics(config(vocab_size=5, max_length=3), corpus, GivenWeights())
     assert actual.vocab_size == 5  # <S>, </S>, <UNK>, a, b
     assert actual.covered == pytest.approx(0.7)
     assert actual.held_out_covered == pytest.approx(0.25)
     assert actual.long_words == pytest.approx(0.1)  # 12 places less two marks: 10 bytes fit
     assert actual.long_sentences == pytest.approx(1 / 3)
-    all_types = statistics(config(vocab_size=100), corpus, None)
+    all_types = statistics(config(vocab_size=100), corpus, GivenWeights())
     assert all_types.vocab_size == 7 and all_types.covered == pytest.approx(0.9)
     assert all_types.held_out_covered == pytest.approx(0.5)
 
@@ -49,5 +50,5 @@ def test_the_vocabulary_of_given_weights(corpus):
             "training": {"max_steps": 1, "vocab_size": None},
         }
     )
-    actual = statistics(given, corpus, initial)
+    actual = statistics(given, corpus, GivenWeights(initial))
     assert (actual.vocab_size, actual.covered, actual.held_out_covered) == (4, 0, 0.25)

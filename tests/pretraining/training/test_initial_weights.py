@@ -19,9 +19,10 @@ from spacy_elmo.pretraining.report.statistics import statistics
 from spacy_elmo.pretraining.run import CorpusReady, pretrain
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from spacy_elmo.pretraining.training.initial_weights import (
+    GivenWeights,
     InitialModel,
     initial_model,
-    read_initial_weights,
+    read_given_weights,
 )
 from spacy_elmo.pretraining.training.log import Progress
 from spacy_elmo.pretraining.training.loop import train
@@ -56,14 +57,14 @@ def make_config(make_config, text_file, tmp_path):
 
 def model(config: PretrainConfig, corpus: Corpus) -> InitialModel:
     """Return the network of a run before its first step."""
-    config, initial = read_initial_weights(config)
-    return initial_model(config, corpus, initial)
+    config, given = read_given_weights(config)
+    return initial_model(config, corpus, given)
 
 
 def rows_of(config: PretrainConfig, corpus: Corpus, out: Path, **options) -> Iterator[Progress]:
     """Train from the weights that the config names."""
-    config, initial = read_initial_weights(config)
-    return train(config, corpus, out, initial=initial, **options)
+    config, given = read_given_weights(config)
+    return train(config, corpus, out, given=given, **options)
 
 
 def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, given):
@@ -134,7 +135,7 @@ def test_a_corpus_of_another_language_is_refused(make_config, corpus):
     """The card of the weights has the language of the corpus, and the report that of the config."""
     other = dataclasses.replace(corpus, lang="la")
     with pytest.raises(ValueError, match="lang = 'la'.*'en'.*was prepared"):
-        initial_model(make_config(), other, None)
+        initial_model(make_config(), other, GivenWeights())
 
 
 def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_path):
@@ -226,8 +227,8 @@ def test_the_file_is_read_once(make_config, given, tmp_path, monkeypatch):
     next(pretrain(config, tmp_path / "run", notify=stages.append))
     assert reads == [given]
     (ready,) = (stage for stage in stages if isinstance(stage, CorpusReady))
-    assert ready.config.bilm == make_config().bilm and ready.initial.vocabulary == GIVEN
-    assert statistics(ready.config, ready.corpus, ready.initial).vocab_size == len(GIVEN)
+    assert ready.config.bilm == make_config().bilm and ready.given.initial.vocabulary == GIVEN
+    assert statistics(ready.config, ready.corpus, ready.given).vocab_size == len(GIVEN)
 
 
 def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tmp_path):
