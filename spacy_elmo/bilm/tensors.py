@@ -66,7 +66,7 @@ def read_tensors(file: BufferedReader, layout: Any) -> dict[str, Tensor]:
     for name, entry in entries.items():
         # `empty_like(layout.get_tensor(name))` would be simpler, but is slower than reading a small tensor.
         dtype = _DTYPE_NAMES.get(entry["dtype"]) or layout.get_tensor(name).dtype
-        tensors[name] = torch.empty(entry["shape"], dtype=dtype)
+        tensors[name] = torch.empty(entry["shape"], dtype=dtype, device="cpu")
         file.seek(8 + size + entry["data_offsets"][0])
         content = bytes_of(tensors[name])
         if file.readinto(content) < len(content):

@@ -186,8 +186,11 @@ class Elmo(TrainablePipe):
                 config["weights"] = self._options.weights
             if self._options.weights is not None:
                 credit_and_check_language(nlp, self._options.weights)
-            defaults = default_options(BiLMOptions)
-            replace.options = {name: config.get(name, value) for name, value in defaults.items()}
+            # Not from the config, whose values can be variables of another config (${...}). But the function of
+            # `get_spans` has its block there.
+            names = default_options(BiLMOptions)
+            replace.options = {name: getattr(self._options, name) for name in names}
+            replace.options["get_spans"] = config.get("get_spans")
 
     @property
     def listeners(self) -> list[Model]:

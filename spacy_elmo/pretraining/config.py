@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -220,16 +221,19 @@ class PretrainConfig(_Section):
         """
         if isinstance(source, PretrainConfig):
             source = source.model_dump()
-        config = _parsed(Path(source)) if isinstance(source, str | Path) else Config(dict(source))
+        config = (
+            _parsed(Path(source)) if isinstance(source, str | Path) else Config(_as_text(source))
+        )
         # Overrides can also change the defaults of sections that the file leaves out.
         for section in cls.model_fields:
             config.setdefault(section, {})
         config["model"] = _with_pairs(config["model"])
         _check_names(config)
-        for name, value in (overrides or {}).items():
+        overrides = _as_text(overrides or {})
+        for name, value in overrides.items():
             if isinstance(value, Mapping) and name != "model.replace":
                 _check_names(value, name)
-        interpolated = Config().from_str(config.to_str(), overrides=dict(overrides or {}))
+        interpolated = Config().from_str(config.to_str(), overrides=overrides)
         return cls.of(interpolated, training=training)
 
     @classmethod
@@ -311,6 +315,13 @@ class PretrainConfig(_Section):
     def bilm(self) -> BiLMConfig:
         """The configuration of the biLM that the run trains."""
         return BiLMConfig.from_dict(self.model)
+
+
+def _as_text(value: Any) -> Any:
+    """Return a setting, or mappings of settings as dicts, with paths as strings."""
+    if isinstance(value, Mapping):
+        return {name: _as_text(part) for name, part in value.items()}
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _with_pairs(model: Any) -> Any:

@@ -67,7 +67,8 @@ def prepare_run_folder(
     if present and resume and (out / _CONFIG).exists():
         _check_same(out / _CONFIG, config)
     to_replace = [out / name for name in present] if force else []
-    _check_sources(out, config, to_replace, resume=resume)
+    # `finish` deletes `replaced`.
+    _check_sources(out, config, [*to_replace, out / REPLACED], resume=resume)
     out.mkdir(parents=True, exist_ok=True)
     for name in (*_FILES, *_FOLDERS, _CONFIG, REPLACED):
         remove_partial(out, name)

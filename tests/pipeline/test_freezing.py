@@ -126,7 +126,7 @@ def test_unfreeze_at_counts_steps_of_the_optimizer(weights):
     assert moved(nlp, optimizer)
 
 
-@pytest.mark.parametrize("again", ["initialize", "to_disk"])
+@pytest.mark.parametrize("again", ["initialize", "load", "from_disk"])
 def test_unfreeze_at_counts_anew_in_every_run(weights, tmp_path, again):
     nlp = listening(weights, unfreeze_at=1)
     optimizer = pipelines.trained(nlp, 3)
@@ -134,7 +134,7 @@ def test_unfreeze_at_counts_anew_in_every_run(weights, tmp_path, again):
         optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     else:
         nlp.to_disk(tmp_path)
-        nlp = spacy.load(tmp_path)
+        nlp = spacy.load(tmp_path) if again == "load" else nlp.from_disk(tmp_path)
     pipelines.awaken(nlp, "tagger")
     assert moved(nlp, optimizer) == set()
     assert moved(nlp, optimizer)

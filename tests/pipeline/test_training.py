@@ -186,3 +186,19 @@ def test_no_warning_where_nothing_could_listen(weights):
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("ner", first=True)  # it runs before elmo
     nlp.initialize(lambda: pipelines.examples(nlp))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_default_type_of_torch_changes_nothing(weights, dtype):
+    """A C function once wrote float32 numbers into memory of this type."""
+    trained = []
+    for default in (torch.float32, dtype):
+        nlp = listening(weights)
+        optimizer = pipelines.trained(nlp)
+        torch.set_default_dtype(default)
+        try:
+            pipelines.step(nlp, optimizer)
+        finally:
+            torch.set_default_dtype(torch.float32)
+        trained.append(pipelines.parameters(nlp))
+    assert not pipelines.changed(*trained)

@@ -46,6 +46,13 @@ def test_a_config_of_a_pipeline():
     assert len(dropout) < 250
 
 
+def test_paths_from_python():
+    paths = {"raw_text": Path("a.txt"), "init": Path("first.safetensors")}
+    overrides = {"training.max_steps": 1, "paths.init": Path("b.safetensors")}
+    config = PretrainConfig.read({"paths": paths}, overrides)
+    assert (config.paths.raw_text, config.paths.init) == ("a.txt", "b.safetensors")
+
+
 def test_a_limit_is_needed():
     with pytest.raises(ValueError, match="at least one of max_steps"):
         PretrainConfig.of({})

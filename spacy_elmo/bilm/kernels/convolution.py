@@ -126,7 +126,7 @@ class _Maxima(torch.autograd.Function):
 
 
 def _shape(filters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    widths, _, numbers = torch.tensor([weight.shape for weight in filters]).unbind(1)
+    widths, _, numbers = torch.tensor([weight.shape for weight in filters], device="cpu").unbind(1)
     return widths.contiguous(), numbers.contiguous()
 
 

@@ -136,7 +136,7 @@ def forward(
     few_rows = m <= _FEW_ROWS * len(batch_sizes)
     inputs = x.new_empty((m, 4 * wide_dim)) if few_rows else None
     own_bias = _widened(bias.view(4, dim), wide_dim).contiguous()
-    steps = torch.tensor(batch_sizes, dtype=torch.int64)
+    steps = torch.tensor(batch_sizes, dtype=torch.int64, device="cpu")
     functions("fused_forward")[compute_dtype](
         torch.get_num_threads(), len(batch_sizes), steps, wide_dim, wide_width,
         *weights, own_bias, *map(_limit, clips), xh, inputs, state, hiddens, hiddens.stride(0),
@@ -219,7 +219,7 @@ def backward(
     dx = torch.empty_like(kept.outputs) if inputs else None
     threads = torch.get_num_threads()
     dbias = dgiven.new_zeros((threads, 4 * wide_dim))
-    steps = torch.tensor(batch_sizes, dtype=torch.int64)
+    steps = torch.tensor(batch_sizes, dtype=torch.int64, device="cpu")
     dgiven = _widened(dgiven, wide_width).contiguous()
     first_cells = _widened(first_cells, wide_dim).contiguous()
     functions("fused_backward")[weights.gates.dtype](

@@ -17,7 +17,7 @@ LARGEST = 127
 def sums_are_exact() -> bool:
     """Return True if this processor adds products of 8-bit integers in 32 bits. Processors without VNNI
     instructions (before Cascade Lake and Zen 4) add pairs of products in 16 bits, and these sums saturate."""
-    ones = torch.full((32, 64), LARGEST, dtype=torch.int8)
+    ones = torch.full((32, 64), LARGEST, dtype=torch.int8, device="cpu")
     return bool((torch._int_mm(ones, ones.t()) == 64 * LARGEST**2).all())
 
 

@@ -40,7 +40,7 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
     heights = [padded(len(part)) for part in parts]
     blocks, columns = parts[0].shape[1:]
     panels = -(-columns // _PANEL) * blocks
-    packed = torch.empty((panels, sum(heights), _PANEL), dtype=compute_dtype)
+    packed = parts[0].new_empty((panels, sum(heights), _PANEL), dtype=compute_dtype)
     start = 0
     for part, height in zip(parts, heights, strict=True):
         inner, by_gate, column = part.stride()
@@ -59,7 +59,7 @@ def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     compete for the same few lines of the processor's cache.
     """
     rows, columns = shape
-    return torch.empty((rows, columns + 32), dtype=dtype)[:, :columns]
+    return torch.empty((rows, columns + 32), dtype=dtype, device="cpu")[:, :columns]
 
 
 def padded(size: int, to: int = _PANEL) -> int:

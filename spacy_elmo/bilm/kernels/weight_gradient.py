@@ -29,7 +29,8 @@ def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> 
         return product if into is None else into.add_(product)
     left, right = (t if t.stride(1) == 1 else t.contiguous() for t in (left, right))
     (n, k), m = left.shape, right.shape[1]
-    sums = torch.empty((k, m)) if into is None else into
+    # Not with torch's default type and device, which the user can change.
+    sums = left.new_empty((k, m), dtype=torch.float32) if into is None else into
     if not n:
         return sums if into is not None else sums.zero_()
     rows = min(n + n % 2, _ROWS)

@@ -108,7 +108,8 @@ class WordEncoder(nn.Module):
         """Return the row of each word in the embedding matrix, (words,). Unknown words get the row of
         `<UNK>`."""
         unknown = self._row_of[UNK]
-        return torch.tensor([self._row_of.get(word, unknown) for word in words], dtype=torch.int64)
+        rows = [self._row_of.get(word, unknown) for word in words]
+        return torch.tensor(rows, dtype=torch.int64, device="cpu")
 
     def forward(self, ids: Tensor) -> Tensor:
         """Look up rows of the embedding matrix: (words,) integers -> (words, projection)."""

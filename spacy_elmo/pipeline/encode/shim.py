@@ -273,6 +273,7 @@ class BiLMShim(PyTorchShim):
             ValueError: the bytes are damaged; the weights do not agree with the config; or the option `start`
                 is "warm", but the bytes contain no initial LSTM state.
         """
+        self._steps = 0
         with _LOADING:
             self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
         return self

@@ -240,7 +240,9 @@ def _normalize(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3
     """Normalize each vector (last axis of `x`) to mean 0 and variance 1, and return the result and the
     function for the backward pass. The zero vectors of whitespace tokens stay zero."""
     centered = x - x.mean(axis=-1, keepdims=True)
-    inverse = 1 / ops.xp.sqrt((centered**2).mean(axis=-1, keepdims=True) + _EPSILON)
+    variance = (centered**2).mean(axis=-1, keepdims=True)
+    # 0 for the vectors that stay zero, so that they also get no gradient, which the loss of the biLM would count.
+    inverse = (variance > 0) / ops.xp.sqrt(variance + _EPSILON)
     normed = centered * inverse
 
     def backprop(d: Any) -> Floats3d:

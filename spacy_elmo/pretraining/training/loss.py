@@ -152,9 +152,10 @@ def autocast_dtype(setting: str, device: torch.device) -> str:
 
 @contextlib.contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. At
-    the end, torch's settings and random state are restored, because the caller can use torch for other
-    work."""
+    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. The
+    context does not depend on torch's settings outside. At the end, torch's settings and random state are
+    restored, because the caller can use torch for other work."""
+    dtype = torch.get_default_dtype()
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -166,8 +167,15 @@ def reproducible(device: torch.device) -> Iterator[None]:
     _deterministic.fill_uninitialized_memory = False
     try:
         # Only for this device: otherwise torch would initialize every GPU of the machine and warn about it.
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        with (
+            torch.random.fork_rng([device] if device.type == "cuda" else []),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.autocast(device.type, enabled=False),
+        ):
+            torch.set_default_dtype(torch.float32)
             yield
     finally:
+        torch.set_default_dtype(dtype)
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
         _deterministic.fill_uninitialized_memory = fill

@@ -339,3 +339,18 @@ def test_data_validation(model):
     """`spacy debug model` switches data validation on, which reads the annotations of `forward`."""
     with data_validation(True):
         build(shim_of(model).options.weights).initialize(X=docs_of())
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("is_loaded", [False, True])
+@pytest.mark.filterwarnings("ignore:precision = ")
+def test_the_default_device_of_torch_changes_nothing(weights, is_loaded, precision):
+    """Users of a GPU set it for other networks. Here it is one without memory."""
+    expected = build(weights, precision=precision).predict(docs_of())
+    model = build(weights, precision=precision)
+    if is_loaded:
+        model.predict(docs_of(["Other words"]))
+    with torch.device("meta"):
+        found = model.predict(docs_of())
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)

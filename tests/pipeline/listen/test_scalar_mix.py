@@ -97,6 +97,15 @@ def test_layer_norm_is_per_token():
     assert_allclose(alone, [[-1, 1]], atol=1e-6)
 
 
+def test_the_zeros_of_whitespace_get_no_gradient_through_layer_norm():
+    x = np.array([[[1, 3], [0, 0]], [[5, 5], [0, 0]]], dtype="f")
+    _, backprop = build(x, layer_norm=True).begin_update([x])
+    (dx,) = backprop([np.array([[1, 0], [1, 0]], dtype="f")])
+    # The derivative of the first of (1, 3), normalized, is (1/2, -1/2) - (-1, 1) (-1)/2 = 0: with two numbers, nothing
+    # but their order counts.
+    assert_allclose(dx, np.zeros_like(x), atol=1e-5)
+
+
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_gradient_by_finite_differences(layer_norm):
     random = np.random.default_rng(0)

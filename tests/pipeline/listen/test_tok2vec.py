@@ -293,3 +293,24 @@ def test_listener_blocks_at_any_depth():
         "weights": "w", "frozen": False,
         "layers": 1, "grad_factor": 1.0, "dropout": 0.0, "l2": 0.0, "layer_norm": False,
     }  # fmt: skip
+
+
+def test_the_options_of_a_sourced_elmo_are_not_variables_of_its_config(weights, tmp_path):
+    source = pipelines.listening(weights, frozen=True)
+    pipelines.trained(source)
+    source.to_disk(tmp_path / "source")
+    config = source.config
+    config["paths"]["elmo"], config["components"]["elmo"]["weights"] = str(weights), "${paths.elmo}"
+    config.to_disk(tmp_path / "source/config.cfg", interpolate=False)
+    source = spacy.load(tmp_path / "source")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", source=source)
+    nlp.add_pipe("tagger", source=source)
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path / "nlp")
+    tags = [
+        [token.tag_ for token in pipe("Anna met Bob")]
+        for pipe in (source, spacy.load(tmp_path / "nlp"))
+    ]
+    assert tags[0] == tags[1]

@@ -148,7 +148,11 @@ def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_p
         next(pretrain(config, out, force=True))
     with pytest.raises(ValueError, match="which force .`--force`. would replace"):
         next(pretrain(config, out, force=True, init=out / "model-best.safetensors"))
-    (out / "model-best.safetensors").rename(given)
+    (out / "replaced").mkdir()
+    (out / "model-best.safetensors").rename(out / "replaced/model-best.safetensors")
+    with pytest.raises(ValueError, match="which force .`--force`. would replace"):
+        next(pretrain(config, out, force=True, init=out / "replaced/model-best.safetensors"))
+    (out / "replaced/model-best.safetensors").rename(given)
     given.write_bytes(given.read_bytes()[:-9])
     with pytest.raises(ValueError, match="truncated"):
         next(pretrain(config, out, force=True))

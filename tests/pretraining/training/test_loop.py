@@ -1,5 +1,6 @@
 """Training learns, and can be stopped at any moment."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -330,3 +331,34 @@ def test_a_stopped_run_can_end_where_it_is(corpus, make_config, tmp_path):
     assert row.best and last.card["perplexity"]["mean"] == row.dev.mean
     assert (out / "model-best.safetensors").exists()
     assert list(train(make_config(max_steps=4), corpus, out, resume=True)) == []
+
+
+@contextlib.contextmanager
+def default_type(dtype):
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    "outside",
+    [
+        torch.no_grad(),
+        torch.inference_mode(),
+        torch.autocast("cpu", torch.bfloat16),
+        default_type(torch.float64),
+        default_type(torch.bfloat16),
+    ],
+    ids=["no_grad", "inference_mode", "autocast", "float64", "bfloat16"],
+)
+def test_the_settings_of_torch_outside_a_run_change_nothing(corpus, make_config, tmp_path, outside):
+    config = make_config(max_steps=6, precision="float32")
+    list(train(config, corpus, tmp_path / "alone"))
+    with outside:
+        list(train(config, corpus, tmp_path / "inside"))
+    alone, inside = (
+        tensors(tmp_path / run / "model-last.safetensors") for run in ("alone", "inside")
+    )
+    assert equal(alone, inside)
