@@ -229,11 +229,11 @@ class PretrainConfig(_Section):
             config.setdefault(section, {})
         config["model"] = _with_pairs(config["model"])
         _check_names(config)
-        overrides = _as_text(overrides or {})
-        for name, value in overrides.items():
+        values: dict[str, Any] = _as_text(overrides or {})
+        for name, value in values.items():
             if isinstance(value, Mapping) and name != "model.replace":
                 _check_names(value, name)
-        interpolated = Config().from_str(config.to_str(), overrides=overrides)
+        interpolated = Config().from_str(config.to_str(), overrides=values)
         return cls.of(interpolated, training=training)
 
     @classmethod
