@@ -26,7 +26,8 @@ def check_output_file(path: Path, *, force: bool) -> None:
         force: allow overwriting an existing file.
 
     Raises:
-        OSError: `path` is a folder; the parent folder is missing; or the file exists and `force` is false.
+        OSError: `path` is a folder; the parent folder is missing or cannot be written; or the file exists and
+            `force` is false.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
@@ -34,6 +35,9 @@ def check_output_file(path: Path, *, force: bool) -> None:
         raise FileNotFoundError(f"Cannot write {path}: the folder {path.parent} does not exist")
     if path.exists() and not force:
         raise FileExistsError(f"{path} already exists. To overwrite it, set force (`--force`)")
+    is_device = path.exists() and not path.is_file()
+    if not is_device and not os.access(path.parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"Cannot write {path}: you may not write to the folder {path.parent}")
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def tokenized(pattern: str, lang: str) -> Iterator[str]:
         raise FileNotFoundError(f"No file matches {pattern}")
     nlp = spacy.blank(lang)
     for path in paths:
-        with open_text(path, "rt", encoding="utf8") as lines:
+        with open_text(path, "rt", encoding="utf-8-sig") as lines:
             for line in filter(str.strip, lines):
                 yield " ".join(token.text for token in nlp.make_doc(line) if not token.is_space)
 

@@ -4,6 +4,7 @@ python join_pipelines.py OUT training/la_udante-ud/model-best training/names/mod
 """
 
 import argparse
+import shutil
 from pathlib import Path
 
 import spacy
@@ -45,7 +46,10 @@ def main() -> None:
     parser.add_argument("pipelines", type=Path, nargs="+", metavar="PIPELINE")
     args = parser.parse_args()
     try:
-        join(args.pipelines).to_disk(args.out)
+        joined = join(args.pipelines)
+        # Otherwise components of an older pipeline would stay.
+        shutil.rmtree(args.out, ignore_errors=True)
+        joined.to_disk(args.out)
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
 

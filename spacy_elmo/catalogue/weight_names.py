@@ -120,12 +120,17 @@ def find_weights(weights: str) -> Path:
             f"Cannot find the weights {weights!r}: there is no file {path.absolute()}, and no biLM of this name."
             f" Bundled and installed biLMs: {names}. {_way_to(weights)}"
         )
-    if _FOREIGN.search(path.name) or path.is_dir():
+    if is_foreign(path) or path.is_dir():
         raise ValueError(
             f"{path} is not a weights file of spacy-elmo (.safetensors). If it is a model of another program, convert"
             f" it: `python -m spacy elmo convert auto {path} ours.safetensors`"
         )
     return path
+
+
+def is_foreign(path: Path) -> bool:
+    """Return True if the name of a file is that of a model of another program."""
+    return _FOREIGN.search(path.name) is not None
 
 
 def _way_to(weights: str) -> str:

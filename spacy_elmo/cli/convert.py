@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..files import check_output_file
 from .arguments import DTypeChoice, QuietOption
 from .errors import report_errors
 from .progress import stage_bar
@@ -105,9 +104,9 @@ def convert_cli(
     of bilm-tf, with its softmax).
     """
     with report_errors():
-        from ..converters.api import read_model
+        from ..converters.api import check_out, read_model
 
-        check_output_file(out_file, force=force)
+        check_out(out_file, force=force)
         with stage_bar("Reading", "Writing", quiet=quiet) as end_stage:
             conversion = read_model(
                 source,

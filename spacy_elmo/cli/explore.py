@@ -48,17 +48,22 @@ def explore_cli(
     """
     with report_errors():
         try:
-            from ..explore.server import make_server
+            from ..explore.server import listen, make_server
         except ImportError as error:
             raise ValueError(
                 f'explore needs more packages: pip install "spacy-elmo[explore]" ({error})'
             ) from error
+        from ..catalogue.weight_names import find_weights
         from ..explore.explorer import Explorer
 
         signal.signal(signal.SIGTERM, _interrupt)  # so a temporary index is removed
-        with _index(source, corpus, lang=lang, tokenized=tokenized, quiet=quiet) as folder:
+        find_weights(source)  # raises an error now, and not after a corpus is indexed
+        with (
+            contextlib.closing(listen(port)) as listening,
+            _index(source, corpus, lang=lang, tokenized=tokenized, quiet=quiet) as folder,
+        ):
             explorer = Explorer.load(source, folder)
-            with contextlib.closing(make_server(explorer, port)) as server:
+            with contextlib.closing(make_server(explorer, listening)) as server:
                 address = f"http://{server.effective_host}:{server.effective_port}/"
                 msg.good(f"Open {address} in a browser. Press Ctrl-C to end the server")
                 if not no_browser:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-import srsly
 import typer
 from wasabi import msg
 
@@ -54,7 +53,7 @@ def info_cli(
             **weights.info(),
         }
     if as_json:
-        typer.echo(srsly.json_dumps(info, indent=2))
+        typer.echo(json.dumps(info, indent=2))
         return
     card = info["card"]
     _table("Weights", _file_rows(info))

@@ -14,7 +14,8 @@ from .errors import report_errors
 from .output_files import check_figure_files, write_json
 from .progress import progress_bar
 
-_HEADER = ("Component", "Layers", "γ")
+# Not the letter γ, which the encoding of a redirected output may lack.
+_HEADER = ("Component", "Layers", "Gamma")
 
 
 def layers_cli(
@@ -37,14 +38,13 @@ def layers_cli(
     with report_errors():
         import_code(code)
         files = check_figure_files(out)
-        import spacy
-
         from ..analysis.layers.layer_weights import distinct_names, layer_weights
+        from ..corpora.pipelines import saved_pipeline
 
         with progress_bar("pipelines", total=len(pipelines), quiet=quiet) as bar:
             mixes = []
             for name, pipeline in zip(distinct_names(pipelines), pipelines, strict=True):
-                mixes += [(name, mix) for mix in layer_weights(spacy.load(pipeline))]
+                mixes += [(name, mix) for mix in layer_weights(saved_pipeline(pipeline))]
                 bar.update()
         named = [
             (" ".join(part for part in (name, mix.component, mix.place) if part), mix)

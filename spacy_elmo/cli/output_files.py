@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
-
-import srsly
 
 from ..files import atomic_file, check_output_file
 
@@ -39,5 +38,7 @@ def write_json(path: Path, results: Any) -> None:
     Raises:
         OSError: the file cannot be written.
     """
+    # Not with srsly, which cannot write infinity: the perplexity of a run that has diverged.
+    content = json.dumps(results, indent=2, ensure_ascii=False)
     with atomic_file(path) as partial:
-        srsly.write_json(partial, results)
+        partial.write_text(content, encoding="utf8")

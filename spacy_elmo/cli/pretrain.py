@@ -172,7 +172,14 @@ class _Screen:
                 f"Held-out perplexity: {dev.mean:.1f} with a vocabulary of {dev.vocab_size:,}. Perplexity"
                 f" without <UNK> targets ({dev.unk_share:.1%} of all targets): {dev.mean_known:.1f}"
             )
-        msg.good(f"Weights: {self._out / 'model-best.safetensors'}")
+        best = self._out / "model-best.safetensors"
+        if best.exists():
+            msg.good(f"Weights: {best}")
+        else:
+            msg.warn(
+                "The held-out perplexity was always infinite, so there are no best weights. Start again with a lower"
+                " learning rate (`--force --training.learn_rate`)"
+            )
 
     def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
         """Print which signal has stopped the run. The number of the signal is None if another process of

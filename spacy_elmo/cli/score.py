@@ -17,6 +17,7 @@ from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption,
 from .errors import report_errors
 from .progress import reading_bar
 from .settings import tokenizer_settings
+from .standard_input import standard_input
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -99,9 +100,7 @@ def _docs(text: str, settings: Prepare) -> Iterator[Doc]:
     tokenize, vocab = DocumentTokenizer(settings), Vocab()
     texts: Iterator[Document]
     if text == "-":
-        # A byte order mark would be part of the first word.
-        parts = (line.removeprefix("\ufeff").strip() for line in sys.stdin)
-        texts = (Document([part], is_tokenized=False) for part in parts if part)
+        texts = (Document([line], is_tokenized=False) for _, line in standard_input() if line)
     else:
         texts = documents(_files(text), settings.encoding_errors)
     for document in texts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
@@ -26,6 +25,7 @@ from .arguments import (
 from .errors import report_errors
 from .pipelines import load_pipeline, use_gpu
 from .progress import reading_bar
+from .standard_input import standard_input
 from .word_index import make_word_index
 
 if TYPE_CHECKING:
@@ -166,9 +166,8 @@ def query_cli(
         if query != "-":
             _show(query, index.search(nlp(query), hits), json)
             return
-        for number, line in enumerate(sys.stdin.buffer, 1):
+        for number, text in standard_input():
             try:
-                text = line.decode("utf8").removeprefix("\ufeff").strip()
                 result = index.search(nlp(text), hits) if text else None
             except ValueError as error:
                 raise ValueError(f"Standard input, line {number}: {error}") from error

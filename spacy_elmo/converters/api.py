@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from ..bilm.weights import Weights
+from ..catalogue.weight_names import is_foreign
 from ..files import check_output_file
 from .formats import choose
 from .readers.archive import opened
@@ -50,20 +51,36 @@ def convert(
     Raises:
         FileExistsError: `out` exists, and `force` is not set.
         OSError: a file is missing, cannot be read, or cannot be written.
-        ValueError: the files are damaged or contradict each other.
+        ValueError: the files are damaged or contradict each other, or `out` is the name of a foreign model.
         ValueError: the files fit no format, or several formats.
         ValueError: the format does not have one of the given options, or `dtype` is not supported.
         ValueError: a file of the model is missing or cannot be read, and `source` is an archive or `format`
             is "auto".
     """
     if out is not None:
-        check_output_file(Path(out), force=force)
+        check_out(Path(out), force=force)
     conversion = read_model(source, format, dtype=dtype, warm=warm, lang=lang, **options)
     for note in conversion.notes:
         _LOGGER.info(note)
     if out is not None:
         conversion.weights.save(out)
     return conversion.weights
+
+
+def check_out(out: Path, *, force: bool) -> None:
+    """Check that a weights file can be written, and that its name is not that of a model of another program,
+    because `weights` would refuse such a name.
+
+    Args:
+        force: allow overwriting an existing file.
+
+    Raises:
+        OSError: see `check_output_file`.
+        ValueError: the name ends like that of a model of another program.
+    """
+    check_output_file(out, force=force)
+    if is_foreign(out):
+        raise ValueError(f"{out}: the name of a weights file ends in .safetensors")
 
 
 def read_model(

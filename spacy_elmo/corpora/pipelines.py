@@ -50,8 +50,23 @@ def load_pipeline(
         raise ValueError(
             f"lang = {lang} (`--lang`) can only be set for a weights file. The pipeline {source!r} has its own language"
         )
+    return saved_pipeline(source), []
+
+
+def saved_pipeline(source: str) -> Language:
+    """Load a saved or installed pipeline.
+
+    Raises:
+        OSError: there is no such pipeline.
+        ValueError: the pipeline cannot be loaded.
+    """
     try:
-        return spacy.load(source), []
+        return spacy.load(source)
+    except (
+        ImportError,
+        ValueError,
+    ) as error:  # for example, the library of its tokenizer is missing
+        raise ValueError(f"Cannot load the pipeline {source!r}: {str(error).strip()}") from error
     except OSError as error:
         names = ", ".join(known_names())
         raise OSError(

@@ -48,21 +48,25 @@ def make_app(explorer: Explorer) -> Flask:
     return app
 
 
-def make_server(explorer: Explorer, port: int) -> BaseWSGIServer:
-    """Return a web server on 127.0.0.1. The server processes one request at a time.
+def listen(port: int) -> socket.socket:
+    """Reserve a port on 127.0.0.1.
 
     Args:
-        port: port of the server; 0: any free port.
+        port: number of the port; 0: any free port.
 
     Raises:
         OSError: the port cannot be used.
     """
     try:
-        listening = socket.create_server((HOST, port))
+        return socket.create_server((HOST, port))
     except OSError as error:
         raise OSError(
             f"Port {port} cannot be used ({error}). Choose another port (`--port`), or 0 for any free port"
         ) from error
+
+
+def make_server(explorer: Explorer, listening: socket.socket) -> BaseWSGIServer:
+    """Return a web server at the port that `listen` has reserved. The server processes one request at a time."""
     # Do not warn if a question has to wait for another one.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     # One thread suffices, because an answer uses a whole core. Slow clients do not block it: waitress buffers them.

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import keyword
 import re
+import sys
 from pathlib import Path
 from string import Template
 
@@ -17,6 +19,7 @@ from .weights_readme import creative_commons, model_card
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?")
 
 _PYPROJECT = Template("""\
 [build-system]
@@ -77,21 +80,23 @@ def write_package(
         The package's folder, such as `out / "la_elmo_mini"`.
 
     Raises:
-        ValueError: `name` is not like `la_elmo_mini_v1`; `name` is the name of a bundled biLM; the card has
+        ValueError: `name` is not like `la_elmo_mini_v1`; `name` is the name of a bundled biLM, or the name
+            of the package is taken; `version` is no version of a Python package; the card has
             no licence or no language code; `limits` or `evaluation` in the card has a wrong format (see
             `model_card`); or `head` is true, but the biLM has no head.
         OSError: a file cannot be written; or `force` is false, but the package folder or the file with the
             head already exists.
     """
-    _check(weights, name)
+    distribution, _, model_version = name.rpartition("_v")
+    version = version or f"{model_version}.0.0"
+    _check(weights, name, version)
     if head and weights.build_head() is None:
         raise ValueError("The weights have no head to write: leave out `--head`")
-    distribution, _, model_version = name.rpartition("_v")
     fields: dict[str, str] = {
         "name": name,
         "module": distribution,
         "distribution": distribution.replace("_", "-"),
-        "version": version or f"{model_version}.0.0",
+        "version": version,
         "group": ENTRY_POINTS,
         "language": weights.card["language"],
         "licence": _licence_expression(str(weights.card["licence"])),
@@ -127,11 +132,20 @@ def _in_float16(weights: Weights) -> Weights:
     return dataclasses.replace(weights, tensors=tensors)
 
 
-def _check(weights: Weights, name: str) -> None:
+def _check(weights: Weights, name: str, version: str) -> None:
     if not _NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} is no name for packaged weights. Use lower-case words joined by underscores, with the version of"
             " the model at the end, such as la_elmo_mini_v1"
+        )
+    module = name.rpartition("_v")[0]
+    if module == "spacy_elmo" or keyword.iskeyword(module) or module in sys.stdlib_module_names:
+        raise ValueError(
+            f"{name!r} would be a package with the name {module!r}, which is taken: choose another name"
+        )
+    if not _VERSION.fullmatch(version):
+        raise ValueError(
+            f"{version!r} is no version of a Python package. Choose one such as 1.0.0 or 1.1rc1"
         )
     if name in bundled_names():
         raise ValueError(f"{name!r} is the name of a bundled biLM: choose another one")

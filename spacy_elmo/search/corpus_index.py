@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..catalogue.weight_names import known_names
 from ..corpora.docs import read_docs
 from ..corpora.pipelines import elmo_and_later, find_elmo, fingerprint, load_pipeline
 from ..pipeline.encode.spans import spans_of
@@ -56,8 +58,10 @@ def corpus_source(
         source, lang, tokenized: the arguments with which `load_pipeline` loaded the pipeline.
     """
     path = Path(source)
+    # `load_pipeline` also prefers the name to a folder with this name in the working directory.
+    is_name = source in known_names() or spacy.util.is_package(source)
     return {
-        "source": str(path.absolute()) if path.exists() else source,
+        "source": str(path.absolute()) if path.exists() and not is_name else source,
         "lang": lang,
         "tokenized": tokenized,
         "pipeline": fingerprint(nlp),

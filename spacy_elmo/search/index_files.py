@@ -74,7 +74,8 @@ def written_index(folder: Path, kind: IndexFormat, settings: Mapping[str, Any]) 
             with _named_errors(folder):
                 yield new
             path = new / _SETTINGS
-            srsly.write_json(path, with_digests(described, path, kind.files))
+            # Not with srsly, which rounds numbers, so that they would no longer fit their digest.
+            path.write_bytes(json.dumps(with_digests(described, path, kind.files)).encode())
         return
     if is_index(folder):
         old = _present_files(folder, kind)

@@ -35,7 +35,7 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
 
     Raises:
         FileNotFoundError: `source` contains or matches no text file.
-        ValueError: a file has an unsupported suffix.
+        ValueError: a file has an unsupported suffix, or a name that is not UTF-8.
     """
     path = Path(source)
     suffixes = (
@@ -57,6 +57,12 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     if not files:
         raise FileNotFoundError(f"No text at {source!r}: {problem}")
     for file in files:
+        try:
+            str(file).encode("utf8")
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"The name of the file {ascii(str(file))} is not UTF-8. Rename the file"
+            ) from error
         # A compressed file is not plain text either: "a.json.gz".
         unreadable = kind(file) in _NOT_READ and kind(file) not in more
         if unreadable or (kind(file) == ".spacy" and is_compressed(file)):

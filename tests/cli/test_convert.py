@@ -56,6 +56,12 @@ def test_error_is_one_message(folder, tmp_path):
     assert not out.exists()
 
 
+def test_a_name_that_weights_would_refuse(folder, tmp_path):
+    code, output = invoke(folder, tmp_path / "out.bin")
+    assert code == 1 and "ends in .safetensors" in output
+    assert not (tmp_path / "out.bin").exists()
+
+
 def test_spacy_lists_the_group():
     assert " elmo " in CliRunner().invoke(app, ["--help"]).output
 

@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -102,6 +105,45 @@ def test_score_reads_standard_input(folder):
         ["rain", "sleeps", "."],
     ]
     assert from_file[1]["unknown"] == [True, False, False]
+
+
+def test_standard_input_is_utf8_in_any_locale(folder, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "latin1")
+    command = [
+        sys.executable,
+        "-m",
+        "spacy",
+        "elmo",
+        "score",
+        folder / "lm.safetensors",
+        "-",
+        "--json",
+    ]
+    done = subprocess.run(command, input="café x\n".encode(), capture_output=True, check=True)
+    assert json.loads(done.stdout)["tokens"] == ["café", "x"]
+    code, output = elmo_as_shown("score", folder / "lm.safetensors", "-", stdin=b"a\n\xff\n")
+    assert code == 1 and "Standard input, line 2" in output
+
+
+def test_infinite_perplexity_is_written(folder):
+    weights = Weights.load(folder / "lm.safetensors")
+    weights.tensors["head.bias"][:] = 0
+    weights.tensors["head.bias"][0] = 1e30
+    weights.save(folder / "diverged.safetensors")
+    out = folder / "metrics.json"
+    code, output = elmo_as_shown(
+        "evaluate", folder / "diverged.safetensors", folder / "a.txt", "--output", out
+    )
+    assert code == 0, output
+    assert json.loads(out.read_text())["mean"] == math.inf
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_refused_first(folder):
+    (folder / "read_only").mkdir(mode=0o555)
+    out = folder / "read_only" / "metrics.json"
+    code, output = elmo_as_shown("evaluate", folder / "lm.safetensors", folder / "a.txt", "-o", out)
+    assert code == 1 and "you may not write to the folder" in " ".join(output.split())
 
 
 @pytest.mark.parametrize("command", ["evaluate", "score"])

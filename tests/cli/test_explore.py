@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -56,6 +57,18 @@ def test_word_index(folder):
         "search", "index", "w.safetensors", "a.txt", "new", "--unit", "word", "--layer", "1"
     )
     assert code == 1 and "--layer and --method can only be used with --unit sentence" in output
+
+
+def test_what_is_wrong_is_found_before_the_corpus_is_indexed(folder, monkeypatch):
+    from spacy_elmo.cli import explore
+
+    monkeypatch.setattr(explore, "make_word_index", None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, output = elmo("explore", "w.safetensors", "a.txt", "--port", port)
+    assert code == 1 and f"Port {port} cannot be used" in output
+    code, output = elmo("explore", folder, "a.txt")
+    assert code == 1 and "is not a weights file" in output
 
 
 def test_sentence_index_is_no_word_index(folder):

@@ -41,7 +41,7 @@ def trained(tmp_path):
 
 def test_one_pipeline(trained):
     code, output = invoke(trained[0])
-    assert code == 0 and "Component Layers γ Layer 0 Layer 1 Layer 2" in output
+    assert code == 0 and "Component Layers Gamma Layer 0 Layer 1 Layer 2" in output
     assert "tagger mix 1.000 0.333 0.333 0.333" in output
 
 
@@ -90,6 +90,13 @@ def test_impossible_files(trained, tmp_path, out, problem):
     (tmp_path / "folder.png").mkdir()
     code, output = invoke(trained[0], "--out", tmp_path / out)
     assert code == 1 and problem in output
+
+
+def test_a_pipeline_whose_language_needs_another_package(trained):
+    config = trained[0] / "config.cfg"
+    config.write_text(config.read_text("utf8").replace('lang = "en"', 'lang = "zz"'), "utf8")
+    code, output = invoke(config.parent)
+    assert code == 1 and "Cannot load the pipeline" in output and "zz" in output
 
 
 def test_missing_pipeline(tmp_path):

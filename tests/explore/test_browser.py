@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from spacy_elmo.explore.server import make_server
+from spacy_elmo.explore.server import listen, make_server
 from tests.browser import Page
 
 HOSTILE = [
@@ -18,7 +18,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def address(explorer):
-    server = make_server(explorer, 0)
+    server = make_server(explorer, listen(0))
     threading.Thread(target=server.run, daemon=True).start()
     return f"http://127.0.0.1:{server.effective_port}/"
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from spacy_elmo.explore.server import make_app, make_server
+from spacy_elmo.explore.server import listen, make_app, make_server
 
 JSON = {"Content-Type": "application/json"}
 
@@ -93,7 +93,7 @@ def test_size(client):
 
 @pytest.fixture
 def server(explorer):
-    server = make_server(explorer, 0)
+    server = make_server(explorer, listen(0))
     threading.Thread(target=server.run, daemon=True).start()
     return server
 
@@ -107,4 +107,4 @@ def test_server(server, explorer):
     connection.request("POST", "/api/sentences", b"x" * 100_000, JSON)
     assert connection.getresponse().status == 413
     with pytest.raises(OSError, match="cannot be used .* 0 "):
-        make_server(explorer, int(server.effective_port))
+        listen(int(server.effective_port))

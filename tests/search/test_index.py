@@ -116,10 +116,10 @@ def test_fewer_than_asked_for(docs, method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("layer", [None, 1])
 def test_from_disk(docs, tmp_path, method, layer):
-    index = filled(docs, method=method, layer=layer, about={"corpus": ["a", 1]})
+    index = filled(docs, method=method, layer=layer, about={"corpus": ["a", 1 / 3]})
     index.to_disk(tmp_path / "a" / "index")
     found = SearchIndex.from_disk(tmp_path / "a" / "index")
-    assert (found.layer, found.method, found.about) == (layer, method, {"corpus": ["a", 1]})
+    assert (found.layer, found.method, found.about) == (layer, method, {"corpus": ["a", 1 / 3]})
     assert found.search(docs["cat"], 5) == index.search(docs["cat"], 5)
     found.add("more", [docs["cat"]])
     assert found.search(docs["cat"], 1)[0].doc_id in ("cat", "more") and len(found) == 6

@@ -120,3 +120,10 @@ def test_a_zstd_file_with_a_large_window(tmp_path):
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     (tmp_path / "a.txt.zst").write_bytes(packer.compress(TEXT.encode()) + packer.flush())
     assert list(lines(tmp_path / "a.txt.zst", "strict")) == LINES
+
+
+def test_a_name_that_is_not_utf8_is_refused_before_any_work(tmp_path):
+    """Old archives have such names, which no JSON file can contain."""
+    (tmp_path / "caf\udce9.txt").touch()
+    with pytest.raises(ValueError, match=r"caf\\udce9.txt' is not UTF-8. Rename"):
+        text_files(str(tmp_path))
