@@ -90,8 +90,8 @@ class Head(nn.Module):
         that is the target word itself is left out. From the logit of each word, the loss subtracts the
         logarithm of the expected count of the word among the samples.
 
-        With a teacher, the loss is the cross-entropy to a mixture of two distributions: the target word with
-        share 0.2, and the probabilities of the teacher with share 0.8.
+        With a teacher, the loss is the cross-entropy to a mixture of two distributions: the probabilities of
+        the teacher with the share `_TEACHER_SHARE`, and the target word with the rest.
 
         Args:
             hidden: (M, P) float, the outputs of the top LSTM layer, of width P, one for each target.
@@ -113,11 +113,12 @@ class Head(nn.Module):
             expected = true.lerp(teacher.targets * true + samples, _TEACHER_SHARE)
         return (torch.logaddexp(true, others) - expected).sum()
 
+    @torch.no_grad()
     def sampled_probabilities(
         self, hidden: Tensor, targets: Tensor, negatives: Negatives
     ) -> SampledProbabilities:
-        """Return the probabilities of the sampled softmax, whose negative log-likelihood is `sampled_loss`.
-        For the arguments, see `sampled_loss`."""
+        """Return the probabilities that the sampled softmax gives to each target word and to the samples. They
+        have no gradient. For the arguments, see `sampled_loss`."""
         drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
         bias = self.bias[:, 0]
         true = (
@@ -232,13 +233,13 @@ class _ExpectedLogit(torch.autograd.Function):
         return means[:, :-1] * gradient[:, None], dsamples[:, :-1], dsamples[:, -1], None, None
 
 
-def _transposed_product(exponentials: Tensor, rows: Tensor) -> Tensor:
-    """Compute exponentials^T rows in the data type of `exponentials`, and return it in the data type of `rows`."""
+def _transposed_product(terms: Tensor, rows: Tensor) -> Tensor:
+    """Compute terms^T rows in the data type of `terms`, and return it in the data type of `rows`."""
     with torch.autocast(rows.device.type, enabled=False):
-        if exponentials.dtype == torch.float32:
-            return weight_gradient(exponentials, rows)
+        if terms.dtype == torch.float32:
+            return weight_gradient(terms, rows)
         # Lower precision is enough here, and torch uses the processor's matrix instructions.
-        return (exponentials.t() @ rows.to(exponentials.dtype)).to(rows.dtype)
+        return (terms.t() @ rows.to(terms.dtype)).to(rows.dtype)
 
 
 class Negatives:

@@ -58,9 +58,9 @@ class Paths(_Section):
     are in both vocabularies. Null: random weights.
     """
     teacher: str | None = None
-    """A larger biLM with its softmax, which the run imitates: a weights file, or the name of a bundled or
-    installed biLM. The loss then also compares the predictions of both biLMs. Null: no teacher.
-    """
+    """A larger biLM whose predictions the run imitates: a weights file with a softmax, or the name of a bundled
+    biLM. The run has the vocabulary of the teacher, so `training.vocab_size` must be null, and
+    `training.negatives` a number. Null: no teacher."""
 
     def text_files(self) -> dict[str, list[Path]]:
         """Return {path or pattern in the setting: text files} for `raw_text` and, if it is given, `dev_text`.
@@ -283,6 +283,10 @@ class PretrainConfig(_Section):
                     f"[paths] teacher = {teacher}: the run predicts the words of the teacher by a sampled softmax, so"
                     f" set training.vocab_size = null (now {vocab_size}) and training.negatives to a number (now"
                     f" {negatives})"
+                )
+            if teacher is not None and config.paths.init is None and not config.model:
+                problems.append(
+                    "[model] is empty: describe the network that learns from paths.teacher, or set paths.init"
                 )
             if vocab_size is not None and negatives is not None and negatives > vocab_size:
                 problems.append(

@@ -18,10 +18,11 @@ _CONFIG = "config.cfg"
 REPLACED = "replaced"
 """Name of the subfolder that keeps a replaced run until the new run is complete."""
 # Settings that may differ when a run is resumed: its limits, the frequency of its reports, and the number of processes
-# of `prepare`, which changes no result. Also the learning rate: a diverged run is resumed with a lower one.
+# of `prepare`, which changes no result. Also the learning rate: a diverged run is resumed with a lower one. And the
+# path of the teacher, because the checkpoint contains a hash of the teacher.
 _CHANGEABLE = (
     "max_steps", "max_epochs", "max_tokens", "max_minutes",
-    "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process",
+    "patience", "log_every", "eval_every", "save_every", "learn_rate", "n_process", "teacher",
 )  # fmt: skip
 
 

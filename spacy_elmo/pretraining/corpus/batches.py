@@ -55,7 +55,7 @@ class TrainBatch:
     """A batch of sentences, as the distinct words and an index of a distinct word for each word."""
 
     types: np.ndarray
-    """Index in the corpus of each distinct word, (distinct words,)."""
+    """Index of each distinct word in the list of the corpus, `Corpus.types`, (distinct words,)."""
     token_ids: Tensor
     """Input of the token encoder for each distinct word, such as its byte ids, (distinct words, ...)."""
     classes: np.ndarray

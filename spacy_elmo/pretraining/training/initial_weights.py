@@ -9,7 +9,6 @@ from typing import NamedTuple
 import torch
 
 from ...bilm.head import Head
-from ...bilm.likelihood import build_language_model
 from ...bilm.model import BiLM
 from ...bilm.weights import Weights
 from ...bilm.words.char_ids import BOS, EOS, UNK
@@ -56,15 +55,19 @@ def read_given_weights(
     Raises:
         OSError: a file or biLM does not exist, or a file cannot be read.
         ValueError: a file is no weights file of this package; `[model]` describes another network, or the
-            teacher another spelling rule; `prepare.lang` is another language; or the run takes its
-            vocabulary from weights that have none.
+            teacher another spelling rule; `prepare.lang` is another language; the run takes its vocabulary
+            from weights that have none; or the teacher has no softmax.
     """
     initial = teacher = None
     if config.paths.init is not None:
         config, initial = _read_initial(config, config.paths.init, resumed)
     if config.paths.teacher is not None:
         teacher = Weights.load(find_weights(config.paths.teacher))
-        build_language_model(teacher)  # raises an error now if the file has no softmax
+        if not ({BOS, EOS, UNK} <= set(teacher.vocabulary) and teacher.info()["head"]):
+            raise ValueError(
+                f"paths.teacher = {config.paths.teacher} has no softmax with <S>, </S> and <UNK>. Use a bundled biLM,"
+                " model-best.safetensors of a run, or the file that `package --head` writes"
+            )
         _check_language(config, "teacher", teacher)
         if teacher.config.spelling != config.bilm.spelling:
             raise ValueError(

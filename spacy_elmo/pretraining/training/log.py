@@ -25,7 +25,7 @@ class Progress:
     """Number of training words processed so far."""
     loss: float | None
     """Mean training loss per target since the row before, in nats; None at step 0. The loss of a sampled
-    softmax cannot be compared with a held-out perplexity."""
+    softmax cannot be compared with a held-out perplexity, nor the loss with a teacher with another loss."""
     learn_rate: float
     grad_norm: float
     """Gradient norm of the last step, before clipping."""

@@ -43,12 +43,13 @@ def loss_sum(
     dropout: float,
     teacher: Teacher | None = None,
 ) -> Tensor:
-    """Return the softmax loss in nats, summed over all targets of both directions, as in bilm-tf's
-    `training.py`.
+    """Return the softmax loss in nats, summed over all targets of both directions. Without a teacher, the loss
+    is that of bilm-tf's `training.py`.
 
     Args:
         negatives: the negative samples of each direction, for the sampled softmax; None: the full softmax,
             which has no teacher.
+        teacher: the larger biLM whose predictions the biLM imitates; None: no teacher.
     """
     output = bilm.forward_packed(batch.token_ids, batch.words, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(output.outputs[-1], dropout, training=dropout > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import cast
 
@@ -9,11 +10,12 @@ import torch
 from torch import Tensor
 
 from ...bilm.head import Negatives, SampledProbabilities
+from ...bilm.kernels import native
 from ...bilm.kernels.matmul import matmul_dtype
 from ...bilm.likelihood import build_language_model
 from ...bilm.matmul_precision import Precision
-from ...bilm.model import BiLM
 from ...bilm.weights import Weights
+from ...digest import Digest
 from ..corpus.batches import TrainBatch
 
 
@@ -28,27 +30,45 @@ class Teacher:
 
     def __init__(self, weights: Weights, types: Sequence[str], device: torch.device) -> None:
         bilm, head = build_language_model(weights)
-        self._bilm, self._head = bilm.to(device), head.to(device)
-        self._token_ids = bilm.token_ids(types)
-        self._ready: tuple[torch.dtype, BiLM] | None = None
+        self._bilm, self._head, self._types = bilm.to(device), head.to(device), types
+        self._is_prepared = False
+        self.digest = _digest(weights)
+        """Hash of everything that determines the predictions of the teacher."""
 
     @torch.no_grad()
     def __call__(
         self, batch: TrainBatch, classes: Tensor, negatives: Sequence[Negatives]
     ) -> list[SampledProbabilities]:
         """Return the probabilities that each direction of the teacher gives to the targets and the negative
-        samples.
+        samples. Matrix products have the data type of torch's autocast.
 
         Args:
             classes: (2, M) target class of each output of the biLM, for each direction.
             negatives: the negative samples of each direction.
         """
-        dtype = matmul_dtype(self._head.weight)
-        if self._ready is None or self._ready[0] != dtype:
-            precision = cast("Precision", str(dtype).removeprefix("torch."))
-            self._ready = dtype, self._bilm.prepare_for_inference(precision)
-        token_ids = self._token_ids[torch.from_numpy(batch.types)]
-        with torch.autocast(classes.device.type, enabled=False):
-            outputs = self._ready[1].forward_packed(token_ids, batch.words, batch.lengths).outputs
+        on_cpu = classes.is_cpu
+        if on_cpu and not self._is_prepared:
+            precision = str(matmul_dtype(self._head.weight)).removeprefix("torch.")
+            self._bilm = self._bilm.prepare_for_inference(cast("Precision", precision))
+            self._is_prepared = True
+        if native.processor() is None:
+            # Without kernels, the bits of a cached vector depend on the batch in which it was computed, and a resumed
+            # run has an empty cache.
+            self._bilm.clear_cache()
+        token_ids = self._bilm.token_ids([self._types[row] for row in batch.types.tolist()])
+        # On a CPU, the prepared network has its own data type.
+        with torch.autocast(
+            classes.device.type,
+            enabled=not on_cpu and torch.is_autocast_enabled(classes.device.type),
+        ):
+            outputs = self._bilm.forward_packed(token_ids, batch.words, batch.lengths).outputs
         directions = zip(outputs[-1], classes, negatives, strict=True)
         return [self._head.sampled_probabilities(*direction) for direction in directions]
+
+
+def _digest(weights: Weights) -> str:
+    digest = Digest(json.dumps([weights.config.to_dict(), weights.vocabulary]).encode())
+    for name, tensor in sorted(weights.tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.float().contiguous().numpy().tobytes())
+    return digest.hexdigest()

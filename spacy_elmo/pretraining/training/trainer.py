@@ -102,7 +102,7 @@ class Trainer:
         )
         with reproducible(device):
             model = initial_model(config, corpus, given)
-        self._vocabulary, self._init_card = model.vocabulary, model.card
+        self._vocabulary, self._given_cards = model.vocabulary, model.card
         self._bilm, self._head = model.bilm.to(device), model.head.to(device)
         self._batcher = Batcher(self._bilm, corpus.types, self._vocabulary)
         teacher = None
@@ -114,7 +114,7 @@ class Trainer:
         self._optimizers = optimizers(
             self._bilm, self._head, settings, getattr(torch, self._gradient.dtype)
         )
-        self._digests = _digests(corpus, self._vocabulary)
+        self._digests = _digests(corpus, self._vocabulary, teacher)
 
     def _epoch(self) -> Epoch:
         settings = self._settings
@@ -218,7 +218,7 @@ class Trainer:
             "language": self._corpus.lang,
             "tokenizer": self._corpus.tokenizer,
             "casing": "as in the text",
-            **self._init_card,
+            **self._given_cards,
             **self.config.card,
             "steps": self.position.step,
             "tokens_seen": self.position.tokens,
@@ -294,12 +294,13 @@ def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> i
     return min((limit for limit in limits if limit), default=0)
 
 
-def _digests(corpus: Corpus, vocabulary: Sequence[str]) -> dict[str, str]:
+def _digests(corpus: Corpus, vocabulary: Sequence[str], teacher: Teacher | None) -> dict[str, str]:
     """Return hashes of the data that a checkpoint depends on: the corpus (distinct words and sentence
-    borders) and the vocabulary of the softmax."""
+    borders), the vocabulary of the softmax, and the teacher."""
     return {
         "corpus": _digest(corpus.types, corpus.train.offsets),
         "vocabulary": _digest(vocabulary),
+        "teacher": "" if teacher is None else teacher.digest,
     }
 
 
@@ -309,8 +310,8 @@ def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkp
     for name, digest in expected.items():
         if state[name] != digest:
             raise ValueError(
-                f"The checkpoint in {checkpoint} belongs to another {name}, in which words have other ids. Use the"
-                f" former {name}, or start a new run in another folder"
+                f"The checkpoint in {checkpoint} belongs to another {name}. Use the former {name}, or start a new run"
+                " in another folder"
             )
 
 

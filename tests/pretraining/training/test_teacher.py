@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
@@ -126,6 +127,47 @@ def test_a_resumed_run_is_that_of_an_unbroken_one(make_config, teacher, tmp_path
     assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
 
 
+def test_a_resumed_run_needs_the_same_teacher_but_not_the_same_path(make_config, teacher, tmp_path):
+    list(pretrain(taught(make_config, teacher), tmp_path / "unbroken"))
+    broken = pretrain(taught(make_config, teacher), tmp_path / "broken")
+    assert next(broken).step == 5
+    broken.close()
+    moved = teacher.rename(tmp_path / "moved.safetensors")
+    other = Weights.load(moved)
+    other.tensors["head.weight"] = -other.tensors["head.weight"]
+    other.save(teacher)
+    for paths in ({"teacher": str(teacher)}, {"init": str(moved)}):
+        with pytest.raises(ValueError, match=r"another teacher|paths\.init"):
+            next(pretrain(make_config(paths, vocab_size=None), tmp_path / "broken", resume=True))
+    list(pretrain(taught(make_config, moved), tmp_path / "broken", resume=True))
+    mine, theirs = (
+        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
+    )
+    assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
+
+
+def test_predictions_do_not_depend_on_earlier_batches(teacher, corpus, monkeypatch):
+    """A resumed run has not seen them."""
+    monkeypatch.setattr(native, "library", lambda: None)
+    weights = Weights.load(teacher)
+    batcher = Batcher(build_language_model(weights)[0], corpus.types, weights.vocabulary)
+    batches = [
+        batcher(*corpus.train.take(np.arange(start, start + 3))) for start in range(0, 30, 3)
+    ]
+    negatives = [Negatives(15, 6, np.random.default_rng(0))] * 2
+
+    def probabilities(reader, batch):
+        classes = torch.from_numpy(batch.classes[batch.words])
+        classes = torch.cat([classes, classes[: len(batch.lengths)]]).expand(2, -1)
+        return reader(batch, classes, negatives)
+
+    warm = Teacher(weights, corpus.types, torch.device("cpu"))
+    for batch in batches:
+        fresh = Teacher(weights, corpus.types, torch.device("cpu"))
+        for one, other in zip(probabilities(warm, batch), probabilities(fresh, batch), strict=True):
+            assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+
+
 def test_teachers_that_cannot_teach(make_config, teacher, tmp_path):
     out, good = tmp_path / "run", Weights.load(teacher)
     config = taught(make_config, teacher)
@@ -136,7 +178,7 @@ def test_teachers_that_cannot_teach(make_config, teacher, tmp_path):
         assert not out.exists()
 
     good.without_head().save(teacher)
-    refused("have no head")
+    refused("paths.teacher = .*teacher.safetensors has no softmax")
     dataclasses.replace(good, card={"language": "la"}).save(teacher)
     refused("paths.teacher = .*teacher.safetensors was trained on text of the language 'la'")
     other = dataclasses.replace(good, config=dataclasses.replace(good.config, unicode_form="NFC"))
@@ -150,6 +192,12 @@ def test_settings_without_the_words_of_the_teacher(make_config, training):
         ValueError, match=r"\[paths\] teacher = wise: .*vocab_size = null .*negatives"
     ):
         PretrainConfig.of(make_config({"teacher": "wise"}, **training).model_dump())
+
+
+def test_the_network_that_learns_must_be_described(make_config):
+    config = make_config({"teacher": "wise"}, vocab_size=None).model_copy(update={"model": {}})
+    with pytest.raises(ValueError, match=r"\[model\] is empty"):
+        PretrainConfig.of(config.model_dump())
 
 
 def test_a_run_does_not_replace_its_teacher(make_config, teacher, tmp_path):
