@@ -91,6 +91,16 @@ def test_two_processes_equal_one(arguments, tmp_path, settings):
     assert (tmp_path / "two.txt.1").read_text() == ""
 
 
+def test_two_processes_learn_from_a_teacher(arguments, tmp_path):
+    finish(start(command, arguments("teacher"), tmp_path / "teacher.txt"))
+    teacher = str(tmp_path / "teacher" / "model-last.safetensors")
+    more = ["--paths.teacher", teacher, "--training.vocab_size", "null"]
+    finish(*start_together(command, [*arguments("two"), *more], tmp_path / "two.txt"))
+    alone = arguments("one", accumulate_gradient=2)
+    finish(start(command, [*alone, *more], tmp_path / "one.txt"))
+    assert_same_losses(tmp_path / "two", tmp_path / "one")
+
+
 def test_a_signal_to_one_stops_all_and_they_resume(arguments, tmp_path):
     endless = {"max_steps": 1_000_000, "cooldown": 0.0, "log_every": 10}
     args = [*arguments("broken", **endless), "--resume"]
