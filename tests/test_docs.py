@@ -47,6 +47,8 @@ NOT_RUN = {
 SHORTER = {
     "python -m spacy elmo pretrain": "--training.max_steps 2 --training.eval_tokens 100 --training.vocab_size 500"
     " --training.negatives 50 --training.eval_every 2 --training.warmup_steps 0",
+    # The vocabulary is that of the teacher.
+    "python -m spacy elmo pretrain pretrain_smoke.cfg runs/taught": "--training.max_steps 2 --training.eval_tokens 20",
     "python -m spacy elmo pretrain pretrain_finetune.cfg": "--training.max_steps 2 --training.eval_tokens 20"
     " --training.eval_every 2",
     "python -m spacy train": "--training.max_steps 1 --training.eval_frequency 1",

@@ -225,10 +225,9 @@ def _training_rows(card: Mapping[str, Any]) -> list[str]:
             rows.append(_row(field.replace("_", " "), text))
     if words := training_words(card.get("init")):
         rows.append(_row("tokens seen by the initial weights", f"{words:,}"))
-    for field, name in (("init", "initial weights"), ("teacher", "teacher")):
-        if isinstance(given := card.get(field), Mapping) and given.get("name"):
-            licence = f", {given['licence']}" if given.get("licence") else ""
-            rows.append(_row(name, f"{given['name']}{licence}"))
+    if isinstance(teacher := card.get("teacher"), Mapping):
+        text = ", ".join(str(teacher[field]) for field in ("name", "licence") if teacher.get(field))
+        rows.append(_row("teacher", text or "unknown"))
     return rows
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from ..bilm.config import BiLMConfig
 from ..text.files import text_files
+from .config_file import check_names, parsed, with_pairs, with_text_paths
 
 
 class _Section(BaseModel):
@@ -222,17 +220,19 @@ class PretrainConfig(_Section):
         if isinstance(source, PretrainConfig):
             source = source.model_dump()
         config = (
-            _parsed(Path(source)) if isinstance(source, str | Path) else Config(_as_text(source))
+            parsed(Path(source))
+            if isinstance(source, str | Path)
+            else Config(with_text_paths(source))
         )
         # Overrides can also change the defaults of sections that the file leaves out.
         for section in cls.model_fields:
             config.setdefault(section, {})
-        config["model"] = _with_pairs(config["model"])
-        _check_names(config)
-        values: dict[str, Any] = _as_text(overrides or {})
+        config["model"] = with_pairs(config["model"])
+        check_names(config)
+        values: dict[str, Any] = with_text_paths(overrides or {})
         for name, value in values.items():
             if isinstance(value, Mapping) and name != "model.replace":
-                _check_names(value, name)
+                check_names(value, name)
         interpolated = Config().from_str(config.to_str(), overrides=values)
         return cls.of(interpolated, training=training)
 
@@ -305,7 +305,7 @@ class PretrainConfig(_Section):
     @field_validator("model")
     @classmethod
     def _pairs(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return _with_pairs(value)
+        return with_pairs(value)
 
     @classmethod
     def _problem(cls, place: tuple[int | str, ...], value: object, message: str) -> str:
@@ -319,49 +319,3 @@ class PretrainConfig(_Section):
     def bilm(self) -> BiLMConfig:
         """The configuration of the biLM that the run trains."""
         return BiLMConfig.from_dict(self.model)
-
-
-def _as_text(value: Any) -> Any:
-    """Return a setting, or mappings of settings as dicts, with paths as strings."""
-    if isinstance(value, Mapping):
-        return {name: _as_text(part) for name, part in value.items()}
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-
-def _with_pairs(model: Any) -> Any:
-    """Return the section `[model]` with `replace` as a list of pairs. A config file would store a mapping as a
-    section, in which the letters "#" and ";" begin a comment, and "=" and ":" end a name."""
-    if isinstance(model, Mapping) and isinstance(model.get("replace"), Mapping):
-        return {**model, "replace": [list(pair) for pair in model["replace"].items()]}
-    return model
-
-
-def _check_names(section: Mapping[str, Any], place: str = "") -> None:
-    """Check that a config file can store the names in a section and in the mappings in it.
-
-    Raises:
-        ValueError: a name contains "=" or ":", begins with "#" or ";", or contains "." and is the name of a
-            mapping.
-    """
-    for name, value in section.items():
-        signs = r"[=:.\n]|^[#;]" if isinstance(value, Mapping) else r"[=:\n]|^[#;]"
-        if place and re.search(signs, str(name)):
-            raise ValueError(
-                f"[{place}] has the name {name!r}, but a name in a config file has no '=' or ':' (a section also no"
-                " '.'), and does not begin with '#' or ';'. Use a list instead of a mapping"
-            )
-        if isinstance(value, Mapping):
-            _check_names(value, f"{place}.{name}" if place else name)
-
-
-def _parsed(path: Path) -> Config:
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no config file {path}. `python -m spacy elmo init-config --list` lists the shipped configs"
-        )
-    try:
-        return Config().from_disk(path, interpolate=False)
-    except (configparser.Error, ValueError) as error:
-        # The parser does not know the name of the file and calls it "<string>".
-        message = str(error).strip().replace("<string>", path.name)
-        raise ValueError(f"{path} is not a valid config file: {message}") from error

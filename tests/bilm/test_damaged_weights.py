@@ -43,7 +43,7 @@ def test_every_bit_of_a_tensor_counts(tmp_path_factory, bit):
     path = tmp_path_factory.getbasetemp() / "flipped.safetensors"
     path.write_bytes(damaged)
     for read in (lambda: Weights.load(path), lambda: Weights.from_bytes(bytes(damaged))):
-        with pytest.raises(ValueError, match="damaged|do not fit the header"):
+        with pytest.raises(ValueError, match="damaged|do not (fit|match) the header"):
             read()
 
 

@@ -260,14 +260,14 @@ def test_the_readme_shows_numbers_and_spelling_as_people_read_them(tmp_path):
     )
     card = CARD | {
         "tokens_seen": 22000921,
-        "init": {"name": "first", "tokens_seen": 5000, "init": {"tokens_seen": 2}},
+        "init": {"tokens_seen": 5000, "init": {"tokens_seen": 2}},
         "teacher": {"name": "wise", "licence": "CC BY 4.0", "tokens_seen": 7},
     }
     weights = Weights.from_bilm(tiny.bilm(config), card=card)
     readme = (write_package(weights, NAME, tmp_path) / "README.md").read_text("utf8")
     assert "| tokens seen | 22,000,921 |\n" in readme
     assert "| tokens seen by the initial weights | 5,002 |\n" in readme
-    assert "| initial weights | first |\n| teacher | wise, CC BY 4.0 |\n" in readme
+    assert "| teacher | wise, CC BY 4.0 |\n" in readme
     assert (
         "| spelling before reading | NFD, v becomes u, combining acute accent is dropped, soft hyphen is dropped,"
         " \\| becomes / |\n"
