@@ -46,8 +46,7 @@ class Teacher:
             classes: (2, M) target class of each output of the biLM, for each direction.
             negatives: the negative samples of each direction.
         """
-        on_cpu = classes.is_cpu
-        if on_cpu and not self._is_prepared:
+        if classes.is_cpu and not self._is_prepared:
             precision = str(matmul_dtype(self._head.weight)).removeprefix("torch.")
             self._bilm = self._bilm.prepare_for_inference(cast("Precision", precision))
             self._is_prepared = True
@@ -56,11 +55,8 @@ class Teacher:
             # run has an empty cache.
             self._bilm.clear_cache()
         token_ids = self._bilm.token_ids([self._types[row] for row in batch.types.tolist()])
-        # On a CPU, the prepared network has its own data type.
-        with torch.autocast(
-            classes.device.type,
-            enabled=not on_cpu and torch.is_autocast_enabled(classes.device.type),
-        ):
+        # The network that is prepared for a CPU has its own data type.
+        with torch.autocast("cpu", enabled=False):
             outputs = self._bilm.forward_packed(token_ids, batch.words, batch.lengths).outputs
         directions = zip(outputs[-1], classes, negatives, strict=True)
         return [self._head.sampled_probabilities(*direction) for direction in directions]
