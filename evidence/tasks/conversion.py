@@ -47,9 +47,19 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def call(convert: Callable[..., NamedTuple], *args: Any, **options: Any) -> dict[str, int]:
-    """Call a converter and return its counts by name. An error ends the program with a message and exit code 1."""
+def run(convert: Callable[..., NamedTuple], parser: argparse.ArgumentParser, summary: str) -> None:
+    """Call a converter with the arguments of the command line, and print its counts.
+
+    Args:
+        convert: a function that takes all arguments of the parser by their names.
+        summary: what is printed, with `out` and the names of the counts in braces.
+
+    Raises:
+        SystemExit: the converter raises an error. The program ends with a message and exit code 1.
+    """
+    args = vars(parser.parse_args())
     try:
-        return convert(*args, **options)._asdict()
+        counts = convert(**args)
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
+    print(summary.format(out=args["out"], **counts._asdict()))

@@ -15,7 +15,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..conversion import arguments, call, read_records, write_docs
+from ..conversion import arguments, read_records, run, write_docs
 from .annotation import Cluster, Mention, set_clusters
 
 
@@ -33,15 +33,6 @@ class Counts(NamedTuple):
     tokens: int
     clusters: int
     mentions: int
-
-
-def read_jsonl(path: Path) -> list[Document]:
-    """Return the documents of a file.
-
-    Raises:
-        ValueError: a line is invalid, or there is no document. The message names the file and the line.
-    """
-    return read_records(path, _parsed, "document", '{"sentences": ..., "clusters": ...}')
 
 
 def _parsed(record: Any) -> Document:
@@ -99,7 +90,7 @@ def make_doc(vocab: Vocab, document: Document) -> Doc:
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     """Convert one file and return the counts."""
-    documents = read_jsonl(path)
+    documents = read_records(path, _parsed, "document", '{"sentences": ..., "clusters": ...}')
     vocab = spacy.blank(lang).vocab
     write_docs([make_doc(vocab, document) for document in documents], out)
     clusters = [cluster for document in documents for cluster in document.clusters]
@@ -111,16 +102,9 @@ def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     )
 
 
-def main() -> None:
-    """Parse the arguments, convert, and print the counts."""
-    args = arguments(__doc__).parse_args()
-    counts = call(convert, args.path, args.out, lang=args.lang)
-    print(
-        "{out}: {docs} Docs, {tokens} tokens, {mentions} mentions in {clusters} clusters".format(
-            out=args.out, **counts
-        )
-    )
-
-
 if __name__ == "__main__":
-    main()
+    run(
+        convert,
+        arguments(__doc__),
+        "{out}: {docs} Docs, {tokens} tokens, {mentions} mentions in {clusters} clusters",
+    )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import spacy
 
-from ..conversion import arguments, call, read_records, write_docs
+from ..conversion import arguments, read_records, run, write_docs
 
 
 class LabelledPair(NamedTuple):
@@ -31,15 +31,6 @@ class Counts(NamedTuple):
     labels: int
 
 
-def read_jsonl(path: Path) -> list[LabelledPair]:
-    """Return the labelled pairs of a file.
-
-    Raises:
-        ValueError: a line is invalid, or there is no pair. The message names the file and the line.
-    """
-    return read_records(path, _parsed, "pair", '{"premise": ..., "hypothesis": ..., "label": ...}')
-
-
 def _parsed(record: Any) -> LabelledPair:
     for key in LabelledPair._fields:
         value = record.get(key) if isinstance(record, dict) else None
@@ -54,7 +45,8 @@ def _parsed(record: Any) -> LabelledPair:
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     """Convert one file with the tokenizer of a language, and return the counts."""
-    pairs = read_jsonl(path)
+    layout = '{"premise": ..., "hypothesis": ..., "label": ...}'
+    pairs = read_records(path, _parsed, "pair", layout)
     labels = sorted({pair.label for pair in pairs})
     nlp = spacy.blank(lang)
     docs = []
@@ -67,12 +59,5 @@ def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     return Counts(docs=len(docs), tokens=sum(map(len, docs)), labels=len(labels))
 
 
-def main() -> None:
-    """Parse the arguments, convert, and print the counts."""
-    args = arguments(__doc__).parse_args()
-    counts = call(convert, args.path, args.out, lang=args.lang)
-    print("{out}: {docs} Docs, {tokens} tokens, {labels} labels".format(out=args.out, **counts))
-
-
 if __name__ == "__main__":
-    main()
+    run(convert, arguments(__doc__), "{out}: {docs} Docs, {tokens} tokens, {labels} labels")

@@ -15,7 +15,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..conversion import arguments, call, read_records, write_docs
+from ..conversion import arguments, read_records, run, write_docs
 from .annotation import set_answer
 
 
@@ -109,18 +109,17 @@ def convert(path: Path, out: Path, *, other: Path | None = None, lang: str = "en
 
 
 def main() -> None:
-    """Parse the arguments, convert, and print the counts."""
+    """Convert a file and print the counts."""
     parser = arguments(__doc__)
     parser.add_argument(
-        "--without", type=Path, metavar="OTHER.jsonl", help="leave out the questions of this file"
-    )
-    args = parser.parse_args()
-    counts = call(convert, args.path, args.out, other=args.without, lang=args.lang)
-    print(
+        "--without", dest="other", type=Path, metavar="OTHER.jsonl",
+        help="leave out the questions of this file",
+    )  # fmt: skip
+    run(
+        convert,
+        parser,
         "{out}: {docs} Docs, {tokens} tokens, {widened} answers extended to whole tokens; left out: "
-        "{without} questions without an answer, {elsewhere} that are in the other file".format(
-            out=args.out, **counts
-        )
+        "{without} questions without an answer, {elsewhere} that are in the other file",
     )
 
 

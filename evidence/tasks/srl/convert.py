@@ -15,7 +15,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..conversion import arguments, call, read_records, write_docs
+from ..conversion import arguments, read_records, run, write_docs
 from .annotation import Argument, set_arguments, set_predicates
 
 
@@ -41,15 +41,6 @@ class Counts(NamedTuple):
     predicates: int
     arguments: int
     without: int
-
-
-def read_jsonl(path: Path) -> list[Sentence]:
-    """Return the sentences of a file.
-
-    Raises:
-        ValueError: a line is invalid, or there is no sentence. The message names the file and the line.
-    """
-    return read_records(path, _parsed, "sentence", '{"tokens": ..., "predicates": ...}')
 
 
 def _parsed(record: Any) -> Sentence:
@@ -99,7 +90,7 @@ def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
 
 def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     """Convert one file and return the counts."""
-    sentences = read_jsonl(path)
+    sentences = read_records(path, _parsed, "sentence", '{"tokens": ..., "predicates": ...}')
     annotated = [sentence for sentence in sentences if sentence.propositions]
     vocab = spacy.blank(lang).vocab
     write_docs([make_doc(vocab, sentence) for sentence in annotated], out)
@@ -112,15 +103,10 @@ def convert(path: Path, out: Path, *, lang: str = "en") -> Counts:
     )
 
 
-def main() -> None:
-    """Parse the arguments, convert, and print the counts."""
-    args = arguments(__doc__).parse_args()
-    counts = call(convert, args.path, args.out, lang=args.lang)
-    print(
-        "{out}: {docs} Docs, {predicates} predicates, {arguments} arguments; {without} sentences without a predicate "
-        "left out".format(out=args.out, **counts)
-    )
-
-
 if __name__ == "__main__":
-    main()
+    run(
+        convert,
+        arguments(__doc__),
+        "{out}: {docs} Docs, {predicates} predicates, {arguments} arguments; {without} sentences without a predicate "
+        "left out",
+    )

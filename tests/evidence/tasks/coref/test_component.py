@@ -1,4 +1,4 @@
-"""The coref component learns clusters, and predicts the same after saving, copying and pickling."""
+"""The coref component: its loss, its clusters, and the files of its corpora."""
 
 import numpy as np
 import pytest
@@ -10,104 +10,23 @@ from tasks.coref.annotation import clusters, coref_pieces, pieces, set_clusters
 from tasks.coref.component import aligned_clusters, linked
 from tasks.coref.model import Ranking
 from tasks.coref.scorer import score_coref
-from thinc.api import fix_random_seed
 
-DOCUMENTS = [
-    ("Anna saw Bob . She waved . He left .", [[(0, 1), (4, 5)], [(2, 3), (7, 8)]]),
-    ("The old man slept . He snored . A dog barked .", [[(0, 3), (5, 6)]]),
-    ("Anna slept . The old man saw Bob . She left .", [[(0, 1), (9, 10)]]),
-]
-EMBED = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 200,
-         "window_size": 1, "maxout_pieces": 2, "subword_features": False, "pretrained_vectors": None}  # fmt: skip
-LISTENER = {"@architectures": "spacy-elmo.ElmoListener.v1"}
-MODEL = {"@architectures": "evidence.SpanRanker.v1", "hidden_width": 16, "max_span_width": 3,
-         "spans_per_word": 2.0, "antecedents": 5, "dropout": 0.0}  # fmt: skip
+from tests.evidence.tasks import labelled
+from tests.evidence.tasks.labelled import DOCUMENTS, coref_doc, coref_examples, words_of
 
 
-def gold(vocab, words, found):
-    doc = Doc(vocab, words=words.split())
-    set_clusters(doc, found)
-    return doc
-
-
-def given(doc):
-    """Return the part of a labelled Doc that the pipeline receives."""
-    return Doc(doc.vocab, words=[token.text for token in doc])
-
-
-def examples(nlp):
-    docs = [gold(nlp.vocab, *document) for document in DOCUMENTS]
-    return [Example(given(doc), doc) for doc in docs]
-
-
-def pipeline(tok2vec=EMBED, steps=0):
-    fix_random_seed(0)
-    nlp = spacy.blank("en")
-    if tok2vec is LISTENER:
-        nlp.add_pipe("elmo")
-    nlp.add_pipe("coref", config={"model": {**MODEL, "tok2vec": tok2vec}})
-    optimizer = nlp.initialize(lambda: examples(nlp))
-    optimizer.learn_rate = 0.01
-    for _ in range(steps):
-        nlp.update(examples(nlp), sgd=optimizer)
-    return nlp
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def trained():
-    return pipeline(steps=60)
+    return labelled.trained("coref")
 
 
 def read(nlp, *docs):
     return [clusters(doc) for doc in nlp.pipe(docs)]
 
 
-def test_clusters_are_learnt(trained):
-    docs = [given(gold(trained.vocab, *document)) for document in DOCUMENTS]
-    assert read(trained, *docs) == [found for _, found in DOCUMENTS]
-    scores = trained.evaluate(examples(trained))
-    assert [scores[f"coref_{name}"] for name in ("f", "muc_f", "b3_f", "ceafe_f")] == [1, 1, 1, 1]
-
-
-def test_journeys(trained, tmp_path):
-    trained.to_disk(tmp_path)
-    fresh = pipeline()
-    fresh.from_bytes(trained.to_bytes())
-    for nlp in (spacy.load(tmp_path), fresh):
-        for words, found in DOCUMENTS:
-            doc = given(gold(nlp.vocab, words, found))
-            for one, other in zip(
-                nlp.get_pipe("coref").predict([doc])[0],
-                trained.get_pipe("coref").predict([doc])[0],
-                strict=True,
-            ):
-                assert_allclose(one, other, atol=1e-5)
-            assert read(nlp, doc) == [found]
-
-
-def test_batch_mates_change_nothing(trained):
-    component = trained.get_pipe("coref")
-    docs = [given(gold(trained.vocab, *document)) for document in DOCUMENTS]
-    for doc, together in zip(docs, component.predict(docs), strict=True):
-        (alone,) = component.predict([doc])
-        for one, other in zip(alone, together, strict=True):
-            assert_allclose(one, other, atol=1e-5)
-
-
-def test_same_seed_same_weights():
-    one, other = pipeline(steps=3), pipeline(steps=3)
-    assert one.get_pipe("coref").model.to_bytes() == other.get_pipe("coref").model.to_bytes()
-
-
-def test_listener_is_trained():
-    nlp = pipeline(LISTENER, steps=3)
-    (mix,) = (node for node in nlp.get_pipe("coref").model.walk() if node.name == "elmo-mix")
-    assert mix.get_param("scalars").any() and mix.get_param("scale").any()
-
-
 def test_empty_docs(trained):
     before = trained.get_pipe("coref").model.to_bytes()
-    filled = given(gold(trained.vocab, *DOCUMENTS[1]))
+    filled = words_of(coref_doc(trained.vocab, *DOCUMENTS[1]))
     assert read(trained, trained.make_doc(""), filled) == [[], DOCUMENTS[1][1]]
     doc = trained.make_doc("")
     assert trained.update([Example(doc, doc.copy())], sgd=False) == {"coref": 0.0}
@@ -115,7 +34,7 @@ def test_empty_docs(trained):
 
 
 def test_new_clusters_stand_in_place_of_old_ones(trained):
-    doc = gold(trained.vocab, DOCUMENTS[1][0], [[(0, 1), (1, 2)], [(2, 3), (3, 4)]])
+    doc = coref_doc(trained.vocab, DOCUMENTS[1][0], [[(0, 1), (1, 2)], [(2, 3), (3, 4)]])
     doc.spans["other"] = [doc[0:2]]
     trained(doc)
     assert list(doc.spans) == ["other", "coref_clusters_1"]
@@ -140,7 +59,7 @@ SCORES = [
 def test_loss_by_hand(trained):
     """Spans 0, 1 and 3 are in one cluster. 0 and 2 have no correct antecedent, so "none" is correct; 3 has two."""
     doc = Doc(trained.vocab, words=list("abcd"))
-    reference = given(doc)
+    reference = words_of(doc)
     set_clusters(reference, [[(0, 1), (1, 2), (3, 4)]])
     component = trained.get_pipe("coref")
     loss, (gradient,) = component.get_loss([Example(doc, reference)], [ranking(SCORES)])
@@ -164,7 +83,7 @@ def test_loss_by_hand(trained):
 
 def test_loss_is_the_mean_over_all_spans(trained):
     doc = Doc(trained.vocab, words=list("abcd"))
-    reference = given(doc)
+    reference = words_of(doc)
     set_clusters(reference, [[(0, 1), (1, 2), (3, 4)]])
     one = Example(doc, reference)
     component = trained.get_pipe("coref")
@@ -197,7 +116,7 @@ def test_links_make_clusters():
 def test_pieces(tmp_path):
     vocab = spacy.blank("en").vocab
     words, found = DOCUMENTS[0]
-    doc = gold(vocab, words, found)
+    doc = coref_doc(vocab, words, found)
     first, second = pieces(doc, 8)
     assert [token.text for token in first] == "Anna saw Bob . She waved .".split()
     assert [token.text for token in second] == "He left .".split()
@@ -207,7 +126,7 @@ def test_pieces(tmp_path):
     (whole,) = pieces(doc, 10)
     assert clusters(whole) == found
     rain = "It rains on us all day long . "
-    later = gold(vocab, rain + words, [[(a + 8, b + 8) for a, b in each] for each in found])
+    later = coref_doc(vocab, rain + words, [[(a + 8, b + 8) for a, b in each] for each in found])
     rainy, first, second = pieces(later, 7)
     assert (len(rainy), clusters(first), clusters(second)) == (8, [[(0, 1), (4, 5)]], [])
 
@@ -215,7 +134,7 @@ def test_pieces(tmp_path):
 def test_files_keep_clusters_and_the_reader_cuts_them(tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "a.spacy"
-    DocBin(docs=[gold(nlp.vocab, *document) for document in DOCUMENTS]).to_disk(path)
+    DocBin(docs=[coref_doc(nlp.vocab, *document) for document in DOCUMENTS]).to_disk(path)
     (example, *others) = coref_pieces(path, 100)(spacy.blank("en"))
     assert clusters(example.reference) == DOCUMENTS[0][1] and len(others) == 2
     assert clusters(example.predicted) == []
@@ -236,20 +155,12 @@ def test_the_reader_of_a_config_without_paths():
 def test_scores_of_a_whole_set():
     """Counts are summed over Docs, not averaged: the second Doc has more mentions."""
     nlp = spacy.blank("en")
-    pair = examples(nlp)[:2]
+    pair = coref_examples(nlp)[:2]
     set_clusters(pair[0].predicted, [DOCUMENTS[0][1][0]])
     scores = score_coref(pair)
     assert scores["coref_muc_p"] == 1 and scores["coref_muc_r"] == pytest.approx(1 / 3)
     assert scores["coref_b3_r"] == pytest.approx(2 / 6)
     assert scores["coref_ceafe_r"] == pytest.approx(1 / 3)
     assert scores["coref_f"] == pytest.approx(0.5)
-    nothing = score_coref([Example(given(nlp.make_doc("a")), nlp.make_doc("a"))])
+    nothing = score_coref([Example(words_of(nlp.make_doc("a")), nlp.make_doc("a"))])
     assert nothing["coref_f"] == 0
-
-
-def test_initialize_needs_clusters():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("coref", config={"model": {**MODEL, "tok2vec": EMBED}})
-    doc = nlp.make_doc("Anna left .")
-    with pytest.raises(ValueError, match="'coref' found no cluster in the training Docs"):
-        nlp.initialize(lambda: [Example(doc, doc.copy())])

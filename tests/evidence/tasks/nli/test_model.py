@@ -1,9 +1,8 @@
-"""Pairs are classified by both texts, with the same result after saving, copying and pickling."""
+"""The layers of the nli model, and its scorer."""
 
 import numpy as np
 import pytest
 import spacy
-import tasks.nli.model  # noqa: F401
 import torch
 from numpy.testing import assert_allclose
 from spacy.training import Example
@@ -13,88 +12,8 @@ from tasks.nli.scorer import make_nli_scorer
 from tasks.pairs import line_break, padded
 from thinc.api import Model, fix_random_seed
 
+
 # Neither sentence tells the label: it is whether they name the same.
-PAIRS = [
-    ("the cat sat", "a cat", "yes"),
-    ("the cat sat", "a dog", "no"),
-    ("the dog sat", "a dog", "yes"),
-    ("the dog sat", "a cat", "no"),
-    ("one dog sat there", "a dog", "yes"),
-    ("one cat sat there", "a dog", "no"),
-]
-EMBED = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 200,
-         "window_size": 1, "maxout_pieces": 2, "subword_features": False, "pretrained_vectors": None}  # fmt: skip
-LISTENER = {"@architectures": "spacy-elmo.ElmoListener.v1"}
-
-
-def examples(nlp):
-    return [
-        Example.from_dict(
-            nlp.make_doc(f"{premise}\n{hypothesis}"),
-            {"cats": {known: float(known == label) for known in ("yes", "no")}},
-        )
-        for premise, hypothesis, label in PAIRS
-    ]
-
-
-def pipeline(tok2vec=EMBED, steps=0):
-    fix_random_seed(0)
-    nlp = spacy.blank("en")
-    if tok2vec is LISTENER:
-        nlp.add_pipe("elmo")
-    model = {"@architectures": "evidence.PairClassifier.v1", "hidden_width": 16, "dropout": 0.1}
-    config = {
-        "model": {**model, "tok2vec": tok2vec},
-        "scorer": {"@scorers": "evidence.nli_scorer.v1"},
-    }
-    nlp.add_pipe("textcat", name="nli", config=config)
-    optimizer = nlp.initialize(lambda: examples(nlp))
-    optimizer.learn_rate = 0.01
-    for _ in range(steps):
-        nlp.update(examples(nlp), sgd=optimizer, drop=0.1)
-    return nlp
-
-
-@pytest.fixture(scope="module")
-def trained():
-    return pipeline(steps=120)
-
-
-def texts():
-    return [f"{premise}\n{hypothesis}" for premise, hypothesis, _ in PAIRS]
-
-
-def test_relation_of_the_two_is_learnt(trained):
-    present = [max(doc.cats, key=doc.cats.get) for doc in trained.pipe(texts())]
-    assert present == [label for *_, label in PAIRS]
-    assert trained.evaluate(examples(trained))["nli_acc"] == 1
-
-
-def test_journeys(trained, tmp_path):
-    trained.to_disk(tmp_path)
-    fresh = pipeline()
-    fresh.from_bytes(trained.to_bytes())
-    for nlp in (spacy.load(tmp_path), fresh):
-        for text in texts():
-            assert nlp(text).cats == pytest.approx(trained(text).cats, abs=1e-6)
-
-
-def test_batch_mates_change_nothing(trained):
-    for together, text in zip(trained.pipe(texts()), texts(), strict=True):
-        assert together.cats == pytest.approx(trained(text).cats, abs=1e-6)
-
-
-def test_same_seed_same_weights():
-    one, other = pipeline(steps=3), pipeline(steps=3)
-    assert one.get_pipe("nli").model.to_bytes() == other.get_pipe("nli").model.to_bytes()
-
-
-def test_listener_is_trained():
-    nlp = pipeline(LISTENER, steps=3)
-    (mix,) = (node for node in nlp.get_pipe("nli").model.walk() if node.name == "elmo-mix")
-    assert mix.get_param("scalars").any() and mix.get_param("scale").any()
-
-
 def test_elmo_reads_the_two_apart():
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
