@@ -4,6 +4,7 @@ import json
 
 import h5py
 import numpy as np
+import torch
 
 
 def options_of(config):
@@ -29,6 +30,21 @@ def options_of(config):
             "n_characters": 262,
             "n_highway": config.highways,
         }
+    return options
+
+
+def changed(options, **changes):
+    """Return a copy of options with `section__key=value` replaced; `...` deletes the key."""
+    options = json.loads(json.dumps(options))
+    for path, value in changes.items():
+        *sections, key = path.split("__")
+        section = options
+        for name in sections:
+            section = section[name]
+        if value is ...:
+            del section[key]
+        else:
+            section[key] = value
     return options
 
 
@@ -87,3 +103,13 @@ def write_arrays(path, arrays):
 def write_model(folder, model, vocabulary=None):
     """Write the files of one of our networks."""
     return write(folder, options_of(model.config), arrays_of(model), vocabulary)
+
+
+def assert_same_tensors(weights, model):
+    """Check that converted weights have the tensors of one of our networks, and perhaps a head."""
+    expected = model.state_dict()
+    got = weights.without_head().tensors
+    assert got.keys() == expected.keys()
+    for name, tensor in got.items():
+        assert torch.equal(tensor, expected[name]), name
+        assert tensor.is_contiguous()

@@ -84,15 +84,3 @@ def test_every_layer(peer, tmp_path, seed):
     for ours, theirs in zip(got, expected, strict=True):
         assert ours.shape == theirs.shape
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
-
-
-def test_the_sentences_tell_marks_apart(peer, tmp_path):
-    """The comparison above would fail if <bow> opened a word."""
-    write(peer, tmp_path, foreign.options(), 0)
-    expected = peer.Embedder(str(tmp_path)).sents2elmo([["cat", "鳥"]], output_layer=0)[0]
-    lexicon = tmp_path / "char.dic"
-    rows = dict(line.split("\t") for line in lexicon.read_text("utf8").splitlines())
-    rows["<bow>"], rows["<eow>"] = rows["<eow>"], rows["<bow>"]
-    lexicon.write_text("".join(f"{symbol}\t{row}\n" for symbol, row in rows.items()), "utf8")
-    swapped = tiny.read(convert(tmp_path).weights.build_bilm(), [["cat", "鳥"]]).layers[0].numpy()
-    assert np.abs(swapped - expected).max(1).min() > 0.01

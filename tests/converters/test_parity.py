@@ -43,32 +43,3 @@ def test_token_vectors():
         expected = file["embedding"][...]
     assert len(expected) == 458
     np.testing.assert_allclose(model.encoder(model.token_ids(words)), expected, rtol=0, atol=1e-5)
-
-
-def test_layers_through_token_vectors():
-    """The table of token vectors is that which TensorFlow computed for the words of the sentences."""
-    folder = PARITY / "skip_on"
-    model = convert(folder).weights.build_bilm()
-    table = convert(
-        folder,
-        token_vectors=folder / "elmo_token_embeddings.hdf5",
-        vocabulary=folder / "vocab_test.txt",
-    ).weights
-    known = set(table.vocabulary)
-    rows = json.loads((folder / "sentences.json").read_text("utf8"))
-    sentences = [line.split() for row in rows for line in row if set(line.split()) <= known]
-    assert len(sentences) == 30
-    got, expected = (tiny.read(bilm, sentences).layers for bilm in (table.build_bilm(), model))
-    torch.testing.assert_close(got, expected, rtol=0, atol=1e-5)
-
-
-def test_state_matters_after_the_first_batch():
-    """The comparison above would fail if the state were not carried over."""
-    model = convert(PARITY / "skip_on").weights.build_bilm()
-    rows = json.loads((PARITY / "skip_on" / "sentences.json").read_text("utf8"))
-    with h5py.File(PARITY / "skip_on" / "lm_embeddings_0.hdf5") as file:
-        first, second = (np.concatenate(file[key], 1) for key in "01")
-    stateless = tiny.read(model, [rows[0][0].split(), rows[0][1].split()])
-    tops = stateless.layers[-1].split([len(first), len(second)])
-    np.testing.assert_allclose(tops[0], first, atol=1e-5)
-    assert np.abs(tops[1].numpy() - second).max() > 0.1

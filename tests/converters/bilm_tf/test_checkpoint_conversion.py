@@ -10,14 +10,11 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.api import read_model
 from spacy_elmo.converters.bilm_tf.checkpoint_conversion import convert, recognize
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.training.initial_weights import initial_model, read_given_weights
 from tests import tiny
 from tests.converters import foreign, tensor_bundle
+from tests.converters.foreign import assert_same_tensors
 
 WORDS = tiny.VOCABULARY
-CELL = "lm/RNN_{}/rnn/multi_rnn_cell/cell_{}/lstm_cell/"
 
 
 def head_of(model, words=WORDS):
@@ -65,14 +62,6 @@ def write_words(path, words=WORDS):
     return path
 
 
-def assert_same_model(weights, model):
-    expected = model.state_dict()
-    got = {n: t for n, t in weights.tensors.items() if not n.startswith("head.")}
-    assert got.keys() == expected.keys()
-    for name, tensor in got.items():
-        assert torch.equal(tensor, expected[name]), name
-
-
 @pytest.fixture
 def model():
     return tiny.bilm(tiny.config())
@@ -84,7 +73,7 @@ def test_model_and_head(tmp_path, model):
     conversion = convert(tmp_path, vocabulary=words)
     weights = conversion.weights
     assert weights.config == model.config
-    assert_same_model(weights, model)
+    assert_same_tensors(weights, model)
     assert weights.vocabulary == WORDS
     head = head_of(model)
     assert torch.equal(weights.build_head().weight, head.weight)
@@ -98,7 +87,7 @@ def test_model_and_head(tmp_path, model):
     ]
     # And through our own strict check.
     again = Weights.from_bytes(weights.to_bytes())
-    assert_same_model(again, model)
+    assert_same_tensors(again, model)
     assert torch.equal(again.build_head().weight, head.weight)
 
 
@@ -116,7 +105,7 @@ def test_other_shapes(tmp_path, fields):
     write_words(write(tmp_path, model, shards=2) / "vocab.txt")
     weights = convert(tmp_path).weights
     assert weights.config == model.config
-    assert_same_model(weights, model)
+    assert_same_tensors(weights, model)
     assert torch.equal(weights.build_head().weight, head_of(model).weight)
 
 
@@ -125,7 +114,7 @@ def test_word_input(tmp_path):
     write_words(write(tmp_path, model) / "vocab.txt")
     weights = convert(tmp_path).weights
     assert weights.config.n_words == 8
-    assert_same_model(weights, model)
+    assert_same_tensors(weights, model)
     sentences = [["a", "cat", "unheard"]]
     expected = tiny.read(model, sentences).layers
     assert torch.equal(tiny.read(weights.build_bilm(), sentences).layers, expected)
@@ -139,17 +128,7 @@ def test_one_layer(tmp_path):
         for name, array in variables_of(model, head_of(model)).items()
     }
     write(tmp_path, model, variables)
-    assert_same_model(convert(tmp_path).weights, model)
-
-
-def test_one_direction(tmp_path, model):
-    variables = {
-        name.replace("RNN_0/", ""): array
-        for name, array in variables_of(model, head_of(model)).items()
-        if "RNN_1/" not in name
-    }
-    with pytest.raises(ValueError, match="no RNN_1"):
-        convert(write(tmp_path, model, variables))
+    assert_same_tensors(convert(tmp_path).weights, model)
 
 
 def test_softmax_that_is_the_table_of_words(tmp_path):
@@ -171,7 +150,7 @@ def test_without_a_vocabulary(tmp_path, model):
     """Without a vocabulary there is no head, so its numbers, the larger part of a checkpoint, are not read."""
     write(tmp_path, model, changed={"lm/softmax/W": {"crc": 0}, "lm/softmax/b": {"crc": 0}})
     conversion = convert(tmp_path)
-    assert_same_model(conversion.weights, model)
+    assert_same_tensors(conversion.weights, model)
     assert conversion.weights.build_head() is None
     assert conversion.weights.vocabulary == []
     assert any("no head: the softmax needs the vocabulary" in note for note in conversion.notes)
@@ -193,7 +172,7 @@ def test_vocabulary_is_found_by_its_size(tmp_path, model):
 def test_slots_are_not_read(tmp_path, model):
     variables = variables_of(model, head_of(model))
     changed = {name: {"crc": 0} for name in variables if "Adagrad" in name}
-    assert_same_model(convert(write(tmp_path, model, changed=changed)).weights, model)
+    assert_same_tensors(convert(write(tmp_path, model, changed=changed)).weights, model)
 
 
 @pytest.mark.parametrize("name", ["model.ckpt", "model.ckpt-1250"])
@@ -211,8 +190,8 @@ def test_old_format(tmp_path, model, name):
             read_model(path)
 
 
-def test_bfloat16_and_float16_checkpoints(tmp_path, model):
-    """bfloat16 becomes float32 with the same value. float16 raises no NumPy warning (warnings are errors here)."""
+def test_float16_checkpoint(tmp_path, model):
+    """It raises no NumPy warning (warnings are errors here)."""
     write_words(tmp_path / "words.txt")
     variables = variables_of(model, head_of(model))
     halves = {
@@ -221,17 +200,6 @@ def test_bfloat16_and_float16_checkpoints(tmp_path, model):
     }
     write(tmp_path, model, halves)
     assert convert(tmp_path).weights.config == model.config
-    rounded = {
-        name: (array.view(np.uint32) >> 16).astype(np.uint16).view(np.float16)
-        if array.dtype == np.float32
-        else array
-        for name, array in variables.items()
-    }
-    changed = {name: {"dtype": 14} for name, a in variables.items() if a.dtype == np.float32}
-    write(tmp_path, model, rounded, changed=changed)
-    weights = convert(tmp_path).weights
-    for name, tensor in model.state_dict().items():
-        torch.testing.assert_close(weights.tensors[name], tensor, rtol=2**-7, atol=0)
 
 
 def test_float16(tmp_path, model):
@@ -245,8 +213,8 @@ def test_newest_checkpoint_and_another(tmp_path, model):
     other = tiny.bilm(tiny.config(), seed=1)
     write(tmp_path, other, step=6)
     write(tmp_path, model, step=10)
-    assert_same_model(convert(tmp_path).weights, model)
-    assert_same_model(convert(tmp_path / "model.ckpt-6.index").weights, other)
+    assert_same_tensors(convert(tmp_path).weights, model)
+    assert_same_tensors(convert(tmp_path / "model.ckpt-6.index").weights, other)
 
 
 def test_options_of_another_folder(tmp_path, model):
@@ -254,41 +222,13 @@ def test_options_of_another_folder(tmp_path, model):
     (tmp_path / "options.json").rename(tmp_path / "other.json")
     with pytest.raises(FileNotFoundError, match=r"options.json.* is missing.*--options"):
         convert(tmp_path)
-    assert_same_model(convert(tmp_path, options=tmp_path / "other.json").weights, model)
+    assert_same_tensors(convert(tmp_path, options=tmp_path / "other.json").weights, model)
 
 
-@pytest.mark.parametrize(
-    "words, problem",
-    [
-        (WORDS[:7], "has 7 words, but the softmax has 8 rows. Give the vocabulary of the training"),
-        (["<S>", *"abcdefg"], "does not contain </S>, <UNK>"),
-    ],
-)
-def test_vocabulary_that_does_not_fit(tmp_path, model, words, problem):
-    path = write_words(write(tmp_path, model) / "words.txt", words)
-    with pytest.raises(ValueError, match=f"words.txt {problem}"):
+def test_vocabulary_that_does_not_fit(tmp_path, model):
+    path = write_words(write(tmp_path, model) / "words.txt", WORDS[:7])
+    with pytest.raises(ValueError, match="words.txt has 7 words, but the softmax has 8 rows. Give"):
         convert(tmp_path, vocabulary=path)
-
-
-def test_every_mismatch_is_named(tmp_path, model):
-    variables = variables_of(model, head_of(model))
-    del variables[CELL.format(0, 1) + "bias"]
-    variables["lm/char_embed"] = np.zeros((262, 3), np.float32)
-    variables["lm/CNN_proj/b_proj"] = np.full(5, np.nan, np.float32)
-    variables["lm/CNN/b_cnn_0"] = np.zeros(2, np.int32)
-    variables["lm/hello"] = np.zeros(1, np.float32)
-    with pytest.raises(ValueError) as error:
-        convert(write(tmp_path, model, variables))
-    first, *problems = str(error.value).split("\n")
-    assert str(tmp_path / "model.ckpt-7.index") in first
-    for problem in (
-        "Cell1/LSTMCell/B: missing",
-        "char_embed: shape [262, 3], expected [261, 3]",
-        "CNN_proj/b_proj: contains values that are not finite",
-        "CNN/b_cnn_0: type int32",
-        "hello: unexpected",
-    ):
-        assert any(problem in line for line in problems)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +236,6 @@ def test_every_mismatch_is_named(tmp_path, model):
     [
         ({"lm/softmax/W": tensor_bundle.float32(8, 4)}, r"  softmax/W: shape \[8, 4\], expected \[8, 5\]"),
         ({"lm/softmax/b": tensor_bundle.float32(8, 1)}, r"  softmax/b: shape \[8, 1\], expected \[8\]"),
-        ({"lm/softmax/W": np.full((8, 5), np.inf, np.float32)}, "  softmax/W: contains values that are not finite"),
         ({"lm/softmax/W": None}, "  softmax/W: missing"),
         ({"lm/softmax/b": None}, "no variable lm/softmax/b, the bias of the softmax"),
     ],
@@ -336,23 +275,3 @@ def test_recognize(tmp_path, model):
     assert recognize(tmp_path / "model.ckpt-7.index") == reason
     (tmp_path / "model.ckpt-7.index").write_bytes(b"anything")
     assert recognize(tmp_path) is None
-
-
-def test_pretraining_goes_on_from_it(tmp_path, model):
-    """`pretrain --init` starts from the network and the head of the checkpoint, and keeps its vocabulary."""
-    (tmp_path / "training").mkdir()
-    write_words(write(tmp_path / "training", model) / "vocab.txt")
-    convert(tmp_path / "training").weights.save(tmp_path / "out.safetensors")
-    text = tmp_path / "raw.txt"
-    text.write_text("a cat sat\n" * 200, "utf8")
-    paths = {"init": str(tmp_path / "out.safetensors"), "raw_text": str(text)}
-    config, weights = read_given_weights(
-        PretrainConfig.of({"paths": paths, "training": {"vocab_size": None, "max_steps": 1}})
-    )
-    corpus = prepare(config.paths, config.prepare, tmp_path / "corpus")
-    actual = initial_model(config, corpus, weights)
-    assert actual.vocabulary == WORDS
-    for name, tensor in model.state_dict().items():
-        assert torch.equal(actual.bilm.state_dict()[name], tensor)
-    assert torch.equal(actual.head.weight, head_of(model).weight)
-    assert torch.equal(actual.head.bias, head_of(model).bias)

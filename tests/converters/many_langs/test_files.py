@@ -10,6 +10,7 @@ from spacy_elmo.converters.many_langs.conversion import convert
 from spacy_elmo.converters.many_langs.files import recognize
 from tests import tiny
 from tests.converters import foreign_many_langs as foreign
+from tests.converters.foreign import changed
 
 OPTIONS = foreign.options()
 STATES = foreign.state_dicts(OPTIONS)
@@ -128,19 +129,6 @@ def test_damaged_config(tmp_path, config):
 # The network.
 
 
-def changed(**fields):
-    """Return the options with `section__key=value` replaced; `...` deletes the key."""
-    options = json.loads(json.dumps(OPTIONS))
-    for path, value in fields.items():
-        *section, key = path.split("__")
-        place = options[section[0]] if section else options
-        if value is ...:
-            del place[key]
-        else:
-            place[key] = value
-    return options
-
-
 @pytest.mark.parametrize(
     "fields, problem",
     [
@@ -149,14 +137,10 @@ def changed(**fields):
         ({"encoder__name": ..., "encoder__dim": ...}, "encoder.name is missing; encoder.dim is missing"),
         ({"encoder__n_layers": 1.5}, "encoder.n_layers = 1.5"),
         ({"encoder__n_layers": 999}, "999 LSTM layers and 1 highway layers, but the weights contain only 28 arrays"),
-        ({"encoder__n_layers": 10**9}, "layers = 1000000000 .the limit is 1,000"),
-        ({"encoder__dim": 10**400}, "dim = 10000.* .the limit is 1,000,000"),
-        ({"encoder__cell_clip": 10**400}, "cell_clip = 10000.* up to 10,000"),
         ({"encoder__cell_clip": -1}, "encoder.cell_clip = -1"),
         ({"token_embedder__activation": "gelu"}, "activation = 'gelu'"),
         ({"token_embedder__filters": 7}, "filters = 7"),
         ({"token_embedder__filters": [[11, 3]]}, "11, 3"),
-        ({"token_embedder__max_characters_per_token": 6}, "at least 7: <bos> between two"),
         ({"token_embedder__char_dim": 0, "token_embedder__word_dim": 0}, "are both 0"),
         ({"token_embedder__word_dim": "3"}, "token_embedder.word_dim = '3'"),
         ({"encoder": []}, "must have the sections encoder and token_embedder"),
@@ -164,7 +148,7 @@ def changed(**fields):
 )  # fmt: skip
 def test_impossible_network(tmp_path, fields, problem):
     foreign.write(tmp_path, OPTIONS, *STATES)
-    (tmp_path / "network.json").write_text(json.dumps(changed(**fields)))
+    (tmp_path / "network.json").write_text(json.dumps(changed(OPTIONS, **fields)))
     with pytest.raises(ValueError, match=problem) as error:
         convert(tmp_path)
     assert str(tmp_path) in str(error.value) and "network.json" in str(error.value)
@@ -172,7 +156,7 @@ def test_impossible_network(tmp_path, fields, problem):
 
 def test_unknown_options_are_noted(tmp_path):
     foreign.write(tmp_path, OPTIONS, *STATES)
-    (tmp_path / "network.json").write_text(json.dumps(changed(encoder__peepholes=True)))
+    (tmp_path / "network.json").write_text(json.dumps(changed(OPTIONS, encoder__peepholes=True)))
     assert convert(tmp_path).notes[1:] == ["ignored unknown options: encoder.peepholes"]
 
 
