@@ -1,12 +1,18 @@
 """A toy corpus with a grammar, and settings small enough for tests."""
 
+import json
 import random
+from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.batches import Batcher
 from spacy_elmo.pretraining.corpus.prepare import prepare
+from spacy_elmo.pretraining.corpus.prepared import Sentences
 from tests import tiny
 
 MODEL = {
@@ -39,6 +45,38 @@ def raw_text(sentences: int = 400, per_document: int = 10, seed: int = 0) -> str
         if number % per_document == per_document - 1:
             lines.append("")
     return "\n".join(lines)
+
+
+def sentences_of_sizes(sizes: list[int]) -> Sentences:
+    """Return sentences of these numbers of words. Each word is of another type."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return Sentences(np.arange(offsets[-1], dtype=np.int32), offsets)
+
+
+def log_of(out: Path) -> list[dict]:
+    """Return the rows of the log of a run."""
+    return [json.loads(line) for line in (out / "log.jsonl").read_text("utf8").splitlines()]
+
+
+def assert_same_weights(left: Path, right: Path) -> None:
+    """Check that two runs have the same final weights, and the same best weights, with the same cards."""
+    for name in ("model-last.safetensors", "model-best.safetensors"):
+        mine, theirs = Weights.load(left / name), Weights.load(right / name)
+        assert mine.card == theirs.card and mine.vocabulary == theirs.vocabulary
+        assert mine.tensors.keys() == theirs.tensors.keys()
+        assert all(torch.equal(mine.tensors[key], theirs.tensors[key]) for key in theirs.tensors)
+
+
+def assert_same_run(left: Path, right: Path) -> None:
+    """Check that two runs have the same weights, and the same log except for the time that they took and the step at
+    which they were to end."""
+    assert_same_weights(left, right)
+    clock = {"minutes", "tokens_per_second", "steps"}
+    mine, theirs = (
+        [{key: row[key] for key in row.keys() - clock} for row in log_of(out)]
+        for out in (left, right)
+    )
+    assert mine == theirs
 
 
 @pytest.fixture

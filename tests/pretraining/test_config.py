@@ -53,14 +53,19 @@ def test_paths_from_python():
     assert (config.paths.raw_text, config.paths.init) == ("a.txt", "b.safetensors")
 
 
-def test_a_limit_is_needed():
-    with pytest.raises(ValueError, match="at least one of max_steps"):
-        PretrainConfig.of({})
-
-
-def test_more_negatives_than_words():
-    with pytest.raises(ValueError, match="negatives = 30: .*vocab_size = 20"):
-        PretrainConfig.of({"training": {"max_steps": 1, "negatives": 30, "vocab_size": 20}})
+@pytest.mark.parametrize(
+    "model, training, problem",
+    [
+        ({}, {}, "at least one of max_steps"),
+        ({"n_words": 7}, {"max_steps": 1}, r"\[model\] n_words = 7: "),
+        ({"n_symbols": 7}, {"max_steps": 1}, r"\[model\] n_symbols = 7: "),
+        ({}, {"max_steps": 1, "negatives": 30, "vocab_size": 20}, "negatives = 30: .*vocab_size = 20"),
+        ({}, {"max_steps": 1, "optimizer": "adagrad", "weight_decay": 0.1}, "0.1: Adagrad has no weight decay"),
+    ],
+)  # fmt: skip
+def test_settings_that_no_run_can_have(model, training, problem):
+    with pytest.raises(ValueError, match=problem):
+        PretrainConfig.of({"model": model, "training": training})
 
 
 def test_preparing_needs_no_limit():
@@ -86,23 +91,6 @@ def test_true_is_a_value_of_a_switch():
     config = PretrainConfig.of({"training": {"max_tokens": 1e6}, "prepare": {"tokenized": True}})
     assert config.prepare.tokenized is True
     assert config.training.max_tokens == 1_000_000
-
-
-def test_word_input_is_refused():
-    with pytest.raises(ValueError, match=r"\[model\] n_words = 7: "):
-        PretrainConfig.of({"training": {"max_steps": 1}, "model": {"n_words": 7}})
-
-
-def test_an_alphabet_is_refused():
-    with pytest.raises(ValueError, match=r"\[model\] n_symbols = 7: "):
-        PretrainConfig.of({"training": {"max_steps": 1}, "model": {"n_symbols": 7}})
-
-
-def test_adagrad_has_no_weight_decay():
-    with pytest.raises(ValueError, match=r"weight_decay = 0.1: Adagrad has no weight decay"):
-        PretrainConfig.of(
-            {"training": {"max_steps": 1, "optimizer": "adagrad", "weight_decay": 0.1}}
-        )
 
 
 # Of the biLM without its head; the last three are the numbers published for the models of these sizes.

@@ -1,15 +1,10 @@
 """`spacy_elmo.pretrain`: raw text to a weights file, in one call."""
 
-import importlib
-import json
 import threading
-from pathlib import Path
 
 import pytest
-import torch
 from confection import Config
 
-import spacy_elmo
 from spacy_elmo import (
     CorpusReady,
     Finished,
@@ -23,13 +18,7 @@ from spacy_elmo.catalogue import weight_names
 from spacy_elmo.pretraining.corpus.prepared import Corpus
 from spacy_elmo.pretraining.training import checkpoint
 from tests.disk import tree
-
-
-def assert_same_weights(left: Path, right: Path) -> None:
-    for name in ("model-last.safetensors", "model-best.safetensors"):
-        mine, theirs = Weights.load(left / name), Weights.load(right / name)
-        assert mine.card == theirs.card and mine.tensors.keys() == theirs.tensors.keys()
-        assert all(torch.equal(mine.tensors[key], theirs.tensors[key]) for key in theirs.tensors)
+from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
 
 
 def test_the_rows_are_those_of_the_log_and_every_file_is_there(make_run_config, tmp_path):
@@ -40,8 +29,7 @@ def test_the_rows_are_those_of_the_log_and_every_file_is_there(make_run_config, 
         if row.dev is not None:
             assert f">{row.dev.mean:,.1f}<" in (out / "report.html").read_text("utf8")
     assert steps == [(5, False), (10, True), (15, False), (20, True)]
-    log = [json.loads(line) for line in (out / "log.jsonl").read_text("utf8").splitlines()]
-    assert [(row["step"], row["dev"] is not None) for row in log] == steps
+    assert [(row["step"], row["dev"] is not None) for row in log_of(out)] == steps
     assert sorted(path.name for path in out.iterdir()) == [
         "checkpoint", "config.cfg", "corpus", "log.jsonl", "model-best.safetensors", "model-last.safetensors",
         "report.html",
@@ -113,7 +101,7 @@ def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_
                 break
     text_file.unlink()
     list(pretrain(config, tmp_path / "broken", resume=True))
-    assert_same_weights(tmp_path / "broken", tmp_path / "unbroken")
+    assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
 
 
 def test_a_given_corpus_is_opened_once(make_run_config, corpus, tmp_path, monkeypatch):
@@ -130,16 +118,20 @@ def test_a_given_corpus_is_opened_once(make_run_config, corpus, tmp_path, monkey
     assert tree(tmp_path / "run") == before
 
 
-def test_the_run_before_is_kept_until_this_one_is_complete(make_run_config, tmp_path):
+def test_the_run_before_is_kept_until_the_new_one_is_complete(make_run_config, tmp_path):
     out = tmp_path / "run"
     list(pretrain(make_run_config(), out))
     before = tree(out)
-    rows = pretrain(make_run_config(seed=1), out, force=True)
-    next(rows)
-    kept = tree(out / "replaced")
-    assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
-    list(rows)
+    # Two starts that are stopped; the second replaces the first, which was not complete.
+    for seed in (1, 2):
+        rows = pretrain(make_run_config(seed=seed), out, force=True)
+        next(rows)
+        kept = tree(out / "replaced")
+        assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
+        rows.close()
+    list(pretrain(make_run_config(seed=2), out, resume=True))
     assert not (out / "replaced").exists()
+    assert tree(out).keys() == before.keys() and tree(out) != before
 
 
 def test_another_run_in_the_folder_is_refused(make_run_config, tmp_path):
@@ -188,8 +180,3 @@ def test_impossible_calls(make_run_config, tmp_path):
     with pytest.raises(ValueError, match="learn_rat = 0.1"):
         next(pretrain({"training": {"max_steps": 1, "learn_rat": 0.1}}, tmp_path / "run"))
     assert not (tmp_path / "run").exists()
-
-
-def test_the_function_remains_after_an_import_of_the_package():
-    importlib.import_module("spacy_elmo.pretraining.config")
-    assert spacy_elmo.pretrain is pretrain and callable(pretrain)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.run_folder import finish, prepare_run_folder
+from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from spacy_elmo.pretraining.training.loop import train
 from spacy_elmo.run_lock import locked_folder
 from tests.disk import tree
@@ -21,28 +21,6 @@ def test_a_run_is_never_overwritten_unasked(tmp_path, make_run_config, corpus):
     assert prepare_run_folder(out, config, resume=True).has_checkpoint
     assert not prepare_run_folder(out, config, force=True).has_checkpoint
     assert sorted(path.name for path in out.iterdir()) == ["config.cfg", "notes.txt", "replaced"]
-
-
-def test_the_run_before_is_kept_until_the_new_one_is_complete(tmp_path, make_run_config, corpus):
-    out, config = tmp_path / "run", make_run_config()
-    prepare_run_folder(out, config)
-    for _ in train(config, corpus, out):
-        pass
-    before = tree(out)
-    # Two starts that are killed; the second replaces the first, which was not complete.
-    for seed in (1, 2):
-        other = make_run_config(seed=seed)
-        assert not prepare_run_folder(out, other, force=True).has_checkpoint
-        next(train(other, corpus, out))
-        kept = tree(out / "replaced")
-        assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
-    assert prepare_run_folder(out, other, resume=True)
-    for _ in train(other, corpus, out, resume=True):
-        pass
-    finish(out)
-    assert not (out / "replaced").exists()
-    assert tree(out).keys() == before.keys() and tree(out) != before
-    finish(out)
 
 
 def test_a_kill_while_a_run_is_set_aside(tmp_path, make_run_config, corpus, monkeypatch):
@@ -72,13 +50,7 @@ def test_a_kill_while_a_run_is_set_aside(tmp_path, make_run_config, corpus, monk
         (tmp_path / "saved").rename(out)
 
 
-def test_a_folder_is_reserved_for_one_run(tmp_path, make_run_config):
-    with locked_folder(tmp_path / "run"):
-        with pytest.raises(BlockingIOError, match="run: process "):
-            with locked_folder(tmp_path / "run"):
-                pass
-        prepare_run_folder(tmp_path / "run", make_run_config())
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.cfg"]
+def test_a_folder_in_which_nothing_was_written_is_removed(tmp_path):
     with locked_folder(tmp_path / "other"):
         pass
     assert not (tmp_path / "other").exists()

@@ -1,6 +1,5 @@
 """A run that is stopped or killed at any moment, and then resumed, ends with the result of an uninterrupted run."""
 
-import json
 import os
 import random
 import signal
@@ -8,24 +7,20 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 from confection import Config
 
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.training import checkpoint
+from tests.pretraining.conftest import assert_same_run
 from tests.processes import command, start
 
 DEADLINE = 120
 
 
 @pytest.fixture
-def pretrain(text_file, make_config, tmp_path):
+def pretrain(make_run_config, tmp_path):
     """Start the command, with a constant learning rate, so that the end of a run can be chosen while it runs."""
-    config = make_config(
+    config = make_run_config(
         max_steps=1_000_000, cooldown=0.0, dropout=0.1, log_every=3, eval_every=20, save_every=4
-    )
-    config = config.model_copy(
-        update={"paths": config.paths.model_copy(update={"raw_text": str(text_file)})}
     )
     Config(config.model_dump()).to_disk(tmp_path / "run.cfg")
 
@@ -58,24 +53,6 @@ def wait_for_checkpoint(out: Path, process, number: int = 1) -> None:
 def finish(process) -> None:
     process.join(DEADLINE)
     assert process.exitcode == 0
-
-
-def assert_same_run(left: Path, right: Path) -> None:
-    for name in ("model-last.safetensors", "model-best.safetensors"):
-        mine, theirs = (Weights.load(out / name) for out in (left, right))
-        assert mine.card == theirs.card
-        assert mine.tensors.keys() == theirs.tensors.keys()
-        for tensor, other in mine.tensors.items():
-            assert torch.equal(other, theirs.tensors[tensor])
-    clock = {"minutes", "tokens_per_second", "steps"}
-    mine, theirs = (
-        [
-            {key: value for key, value in json.loads(line).items() if key not in clock}
-            for line in (out / "log.jsonl").read_text().splitlines()
-        ]
-        for out in (left, right)
-    )
-    assert mine == theirs
 
 
 @pytest.mark.slow

@@ -6,20 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.pretraining.corpus.batches import Batcher, Epoch
-from spacy_elmo.pretraining.corpus.prepared import Sentences
 from tests import tiny
+from tests.pretraining.conftest import sentences_of_sizes
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=300)
 
 
-def make(sizes: list[int]) -> Sentences:
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return Sentences(np.arange(offsets[-1], dtype=np.int32), offsets)
-
-
 @given(lengths, st.integers(1, 80), st.integers(0, 3), st.integers(0, 3))
 def test_an_epoch_has_every_sentence_once(sizes, batch_tokens, seed, number):
-    sentences = make(sizes)
+    sentences = sentences_of_sizes(sizes)
     epoch = Epoch(sentences, batch_tokens=batch_tokens, seed=seed, epoch=number)
     batches = [epoch[i] for i in range(len(epoch))]
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(sizes)))
@@ -32,7 +27,10 @@ def test_an_epoch_has_every_sentence_once(sizes, batch_tokens, seed, number):
 
 def test_batches_are_of_like_length_and_epochs_differ():
     sizes = np.random.default_rng(0).integers(1, 100, 5000)
-    epochs = [Epoch(make(sizes), batch_tokens=1000, seed=0, epoch=number) for number in (0, 1)]
+    epochs = [
+        Epoch(sentences_of_sizes(sizes), batch_tokens=1000, seed=0, epoch=number)
+        for number in (0, 1)
+    ]
     spread = [np.ptp(sizes[epochs[0][i]]) for i in range(len(epochs[0]))]
     assert np.mean(spread) < 5
     assert epochs[0][0].tolist() != epochs[1][0].tolist()

@@ -1,6 +1,5 @@
 """The report of a run draws the values of the log; its page needs no other file and runs no script."""
 
-import json
 import math
 import re
 from html.parser import HTMLParser
@@ -24,6 +23,7 @@ from spacy_elmo.pretraining.report.chart import (  # fmt: skip
 from spacy_elmo.pretraining.report.report import report, write_report
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from spacy_elmo.pretraining.training.loop import train
+from tests.pretraining.conftest import log_of
 
 
 def row(step, **fields):
@@ -208,13 +208,9 @@ def test_any_run_has_a_page(rows):
     assert sum(tag == "rect" for tag, _ in parsed.tags) <= 5 * MAX_POINTS
 
 
-def test_the_page_of_a_run_follows_its_log(tmp_path, make_config, corpus, text_file):
+def test_the_page_of_a_run_follows_its_log(tmp_path, make_run_config, corpus):
     """The page is written from the files only, so that of a resumed run equals that of an uninterrupted one."""
-    settings = make_config()
-    settings = settings.model_copy(
-        update={"paths": settings.paths.model_copy(update={"raw_text": str(text_file)})}
-    )
-    out = tmp_path / "run"
+    settings, out = make_run_config(), tmp_path / "run"
     prepare_run_folder(out, settings)
     first = next(p for p in train(settings, corpus, out) if p.dev is not None)
     page = Page(write_report(out).read_text("utf8")).text
@@ -222,7 +218,7 @@ def test_the_page_of_a_run_follows_its_log(tmp_path, make_config, corpus, text_f
     assert f"forward {first.dev.forward:,.1f}, backward {first.dev.backward:,.1f}" in page
     for _ in train(settings, corpus, out, resume=True):
         pass
-    rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    rows = log_of(out)
     assert [each["step"] for each in rows] == [5, 10, 15, 20]
     assert write_report(out).read_text("utf8") == report(rows, settings)
     assert not list(out.glob(".*.partial"))

@@ -1,6 +1,5 @@
 """Several processes train the same model as one process."""
 
-import json
 import math
 import os
 import signal
@@ -13,24 +12,23 @@ import torch
 from confection import Config
 from torch import nn
 
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.training import checkpoint, loss
 from spacy_elmo.pretraining.training import distributed as ranks
 from spacy_elmo.pretraining.training.loop import train
+from tests.pretraining.conftest import assert_same_weights, log_of
 from tests.processes import command, start, start_together, torchrun_variables
 
 DEADLINE = 120
 
 
 @pytest.fixture
-def arguments(text_file, make_config, tmp_path):
+def arguments(make_run_config, tmp_path):
     """Return the arguments of a run in `out` with these settings."""
 
     def arguments(out: str, **training) -> list[str]:
-        config = make_config(**{"precision": "float32", "log_every": 1, **training})
-        paths = config.paths.model_copy(update={"raw_text": str(text_file)})
+        config = make_run_config(**{"precision": "float32", "log_every": 1, **training})
         file = tmp_path / f"{out}.cfg"
-        Config(config.model_copy(update={"paths": paths}).model_dump()).to_disk(file)
+        Config(config.model_dump()).to_disk(file)
         return ["pretrain", str(file), str(tmp_path / out)]
 
     return arguments
@@ -42,12 +40,8 @@ def finish(*processes, code: int = 0) -> None:
     assert [process.exitcode for process in processes] == [code] * len(processes)
 
 
-def rows(out: Path) -> list[dict]:
-    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-
-
 def assert_same_losses(left: Path, right: Path) -> None:
-    mine, theirs = rows(left), rows(right)
+    mine, theirs = log_of(left), log_of(right)
     assert [row["tokens"] for row in mine] == [row["tokens"] for row in theirs]
     for key in ("loss", "grad_norm"):
         expected = [row[key] for row in theirs]
@@ -66,7 +60,7 @@ def test_torchrun_equals_one_process(arguments, tmp_path):
     assert actual.returncode == 0, actual.stderr
     assert actual.stdout.count("Words/s") == actual.stdout.count("Weights:") == 1
     finish(start(command, arguments("one"), tmp_path / "one.txt"))
-    assert len(rows(tmp_path / "two")) == 20
+    assert len(log_of(tmp_path / "two")) == 20
     assert_same_losses(tmp_path / "two", tmp_path / "one")
 
 
@@ -117,10 +111,7 @@ def test_a_signal_to_one_stops_all_and_they_resume(arguments, tmp_path):
     finish(*start_together(command, [*args, *end], tmp_path / "broken.txt"))
     unbroken = [*arguments("unbroken", **endless), *end]
     finish(*start_together(command, unbroken, tmp_path / "unbroken.txt"))
-    mine, theirs = (
-        Weights.load(tmp_path / out / "model-last.safetensors") for out in ("broken", "unbroken")
-    )
-    assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
+    assert_same_weights(tmp_path / "broken", tmp_path / "unbroken")
 
 
 def test_bad_input_is_one_message(arguments, tmp_path):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from spacy_elmo.pretraining.training.initial_weights import (
 )
 from spacy_elmo.pretraining.training.log import Progress
 from spacy_elmo.pretraining.training.loop import train
+from tests.pretraining.conftest import assert_same_run, log_of
 
 GIVEN = ["<S>", "</S>", "<UNK>", "heron", "cat", "the"]
 
@@ -44,12 +44,14 @@ def given(make_config, tmp_path):
 
 
 @pytest.fixture
-def make_config(make_config, text_file, tmp_path):
+def make_config(make_run_config, tmp_path):
     def make(init=True, **training) -> PretrainConfig:
-        config = make_config()
+        config = make_run_config()
         given = str(tmp_path / "given.safetensors") if init else None
-        paths = config.paths.model_copy(update={"init": given, "raw_text": str(text_file)})
-        sections = {"paths": paths, "training": config.training.model_copy(update=training)}
+        sections = {
+            "paths": config.paths.model_copy(update={"init": given}),
+            "training": config.training.model_copy(update=training),
+        }
         return config.model_copy(update=sections)
 
     return make
@@ -159,24 +161,6 @@ def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_p
     assert (out / "checkpoint").exists()
 
 
-def test_a_resumed_run_that_started_from_weights_is_that_of_an_unbroken_one(
-    make_config, corpus, given, tmp_path
-):
-    config = make_config(vocab_size=None)
-    list(rows_of(config, corpus, tmp_path / "unbroken"))
-    broken = rows_of(config, corpus, tmp_path / "broken")
-    assert [next(broken).step for _ in range(3)] == [0, 5, 10]
-    list(rows_of(config, corpus, tmp_path / "broken", resume=True))
-    mine, theirs = (
-        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
-    )
-    assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
-    assert not torch.equal(
-        theirs.tensors["head.weight"], Weights.load(given).tensors["head.weight"]
-    )
-    assert theirs.vocabulary == GIVEN and theirs.card["init"] == {"name": "given"}
-
-
 def test_a_resumed_run_needs_the_initial_weights_no_more(make_config, given, tmp_path):
     """Their shape, vocabulary and card are read from the folder of the run."""
     config = make_config(vocab_size=None).model_copy(update={"model": {}})
@@ -184,14 +168,13 @@ def test_a_resumed_run_needs_the_initial_weights_no_more(make_config, given, tmp
     broken = pretrain(config, tmp_path / "broken")
     assert [next(broken).step for _ in range(3)] == [0, 5, 10]
     broken.close()
+    head = Weights.load(given).tensors["head.weight"]
     given.unlink()
     list(pretrain(config, tmp_path / "broken", resume=True))
-    mine, theirs = (
-        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("broken", "unbroken")
-    )
-    assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in theirs.tensors)
-    assert mine.vocabulary == GIVEN
-    assert mine.card == theirs.card and mine.card["init"] == {"name": "given"}
+    assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
+    last = Weights.load(tmp_path / "broken" / "model-last.safetensors")
+    assert last.vocabulary == GIVEN and last.card["init"] == {"name": "given"}
+    assert not torch.equal(last.tensors["head.weight"], head)
 
 
 def test_a_damaged_best_model_does_not_hinder_resuming(make_config, given, tmp_path):
@@ -248,8 +231,7 @@ def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tm
     rest = list(rows_of(config, corpus, out, resume=True))
     assert rest[0] == start and not any(row.best for row in rest[1:])
     assert min(row.dev.mean for row in rest[1:] if row.dev) > start.dev.mean
-    log = [json.loads(line) for line in (out / "log.jsonl").read_text("utf8").splitlines()]
-    assert [row["step"] for row in log] == [0, 5, 10, 15, 20]
+    assert [row["step"] for row in log_of(out)] == [0, 5, 10, 15, 20]
     best, initial = Weights.load(out / "model-best.safetensors"), Weights.load(good)
     assert all(torch.equal(best.tensors[n], initial.tensors[n]) for n in initial.tensors)
     assert best.card["steps"] == 0

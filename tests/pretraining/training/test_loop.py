@@ -13,16 +13,8 @@ import torch
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.training import checkpoint, loop, loss, trainer
 from spacy_elmo.pretraining.training.loop import PretrainingStopped, train
-
-
-def tensors(path) -> dict[str, torch.Tensor]:
-    return Weights.load(path).tensors
-
-
-def equal(left, right) -> bool:
-    return left.keys() == right.keys() and all(
-        torch.equal(left[name], right[name]) for name in left
-    )
+from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
+from tests.threads import torch_threads
 
 
 def test_learns_the_grammar(corpus, make_config, tmp_path):
@@ -35,8 +27,7 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
     assert 0.95 * math.exp(entropy) < dev[-1].forward < 1.3 * math.exp(entropy)
     assert dev[-1].vocab_size == len(corpus.vocabulary(20))
     assert rows[-1].step == rows[-1].steps == 300
-    written = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
-    assert [row["step"] for row in written] == [row.step for row in rows]
+    assert [row["step"] for row in log_of(tmp_path / "run")] == [row.step for row in rows]
     best = Weights.load(tmp_path / "run/model-best.safetensors")
     assert best.card["perplexity"]["mean"] == min(d.mean for d in dev)
     assert best.vocabulary == corpus.vocabulary(20)
@@ -54,7 +45,7 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
     ids=str,
 )
 def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_config, tmp_path, settings):
-    unbroken = list(train(make_config(**settings), corpus, tmp_path / "unbroken"))
+    list(train(make_config(**settings), corpus, tmp_path / "unbroken"))
     # Stopped between two checkpoints, in the middle of a log interval, twice.
     for resume, rows in ((False, 1), (True, 2)):
         run = train(make_config(**settings), corpus, tmp_path / "broken", resume=resume)
@@ -62,28 +53,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_config, tmp_path, s
             next(run)
         run.close()
     list(train(make_config(**settings), corpus, tmp_path / "broken", resume=True))
-    for name in ("model-last.safetensors", "model-best.safetensors"):
-        assert equal(tensors(tmp_path / "unbroken" / name), tensors(tmp_path / "broken" / name))
-    log = [json.loads(line) for line in (tmp_path / "broken/log.jsonl").read_text().splitlines()]
-    assert [row["step"] for row in log] == [row.step for row in unbroken]
-    assert [row["loss"] for row in log] == [row.loss for row in unbroken]
-
-
-def test_a_full_disk_keeps_the_checkpoint_before(corpus, make_config, tmp_path, monkeypatch):
-    run = train(make_config(), corpus, tmp_path / "run")
-    next(run), next(run)
-    monkeypatch.setattr(
-        torch, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
-    )
-    with pytest.raises(OSError, match="No space left"):
-        list(run)
-    monkeypatch.undo()
-    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 10
-    list(train(make_config(), corpus, tmp_path / "run", resume=True))
-    list(train(make_config(), corpus, tmp_path / "unbroken"))
-    assert equal(
-        *(tensors(tmp_path / run / "model-last.safetensors") for run in ("run", "unbroken"))
-    )
+    assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
 
 
 def test_another_number_of_threads_warns(corpus, make_config, tmp_path, monkeypatch):
@@ -93,14 +63,15 @@ def test_another_number_of_threads_warns(corpus, make_config, tmp_path, monkeypa
         next(train(make_config(), corpus, tmp_path / "run", resume=True))
 
 
-def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
-    corpus, make_config, tmp_path, monkeypatch
+@pytest.mark.parametrize("name, factor", [("loss_sum", math.nan), ("clip_gradients", math.inf)])
+def test_a_loss_or_gradient_that_is_not_finite_stops_and_keeps_the_checkpoint(
+    corpus, make_config, tmp_path, monkeypatch, name, factor
 ):
     run = train(make_config(), corpus, tmp_path / "run")
     next(run)
-    loss_sum = loss.loss_sum
-    monkeypatch.setattr(loss, "loss_sum", lambda *args: loss_sum(*args) * float("nan"))
-    with pytest.raises(ValueError, match="step 6 .*nan.*--training.learn_rate 0.001"):
+    right = getattr(loss, name)
+    monkeypatch.setattr(loss, name, lambda *args: right(*args) * factor)
+    with pytest.raises(ValueError, match=f"step 6 .*{factor}.*--training.learn_rate 0.001"):
         list(run)
     assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
 
@@ -140,8 +111,7 @@ def test_a_stop_between_any_two_writes_loses_nothing(
     corpus, make_config, tmp_path, monkeypatch, moment
 ):
     """Files that were not yet written when the run was stopped at its last step are written when it is resumed."""
-    unbroken = list(train(make_config(), corpus, tmp_path / "unbroken"))
-
+    list(train(make_config(), corpus, tmp_path / "unbroken"))
     with monkeypatch.context() as patch:
         if moment == "log":
             patch.setattr(
@@ -162,36 +132,17 @@ def test_a_stop_between_any_two_writes_loses_nothing(
         with pytest.raises(Stop):
             list(train(make_config(), corpus, tmp_path / "broken"))
     list(train(make_config(), corpus, tmp_path / "broken", resume=True))
-    for name in ("model-last.safetensors", "model-best.safetensors"):
-        assert equal(tensors(tmp_path / "unbroken" / name), tensors(tmp_path / "broken" / name))
-    log = [json.loads(line) for line in (tmp_path / "broken/log.jsonl").read_text().splitlines()]
-    assert [row["step"] for row in log] == [row.step for row in unbroken]
+    assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
 
 
 def test_gradients_are_the_same_with_several_threads(corpus, make_config, tmp_path):
     """The gradients of repeated words must be added in a fixed order, not in that in which the threads finish."""
     config = make_config(max_steps=1, batch_tokens=2000)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        weights = []
+    with torch_threads(2):
         for run in range(4):
             list(train(config, corpus, tmp_path / str(run)))
-            weights.append(tensors(tmp_path / str(run) / "model-last.safetensors"))
-    finally:
-        torch.set_num_threads(threads)
-    assert all(equal(weights[0], other) for other in weights[1:])
-
-
-def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(
-    corpus, make_config, tmp_path, monkeypatch
-):
-    run = train(make_config(), corpus, tmp_path / "run")
-    next(run)
-    monkeypatch.setattr(loss, "clip_gradients", lambda *_: float("inf"))
-    with pytest.raises(ValueError, match="step 6.* inf.*--training.learn_rate 0.001"):
-        list(run)
-    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
+    for run in range(1, 4):
+        assert_same_weights(tmp_path / "0", tmp_path / str(run))
 
 
 def test_another_corpus_is_refused(corpus, make_config, tmp_path):
@@ -234,7 +185,7 @@ def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
     lines = log.read_text().splitlines(keepends=True)
     log.write_text(lines[0] + "\0\0\0")
     list(train(make_config(max_steps=25), corpus, tmp_path / "run", resume=True))
-    assert [json.loads(line)["step"] for line in log.read_text().splitlines()] == [rows[0].step, 25]
+    assert [row["step"] for row in log_of(tmp_path / "run")] == [rows[0].step, 25]
 
 
 @pytest.mark.parametrize(
@@ -299,22 +250,9 @@ def test_auto_is_what_the_machine_is_fast_in_and_stays(
     next(train(make_config(), corpus, tmp_path / "auto"))
     on_a_machine_for("float32" if fast == "bfloat16" else "bfloat16")
     list(train(make_config(), corpus, tmp_path / "auto", resume=True))
-    mine, theirs = (
-        Weights.load(tmp_path / run / "model-last.safetensors") for run in ("auto", "said")
-    )
-    assert mine.card["training_precision"] == theirs.card["training_precision"] == fast
-    assert equal(mine.tensors, theirs.tensors)
-
-
-def test_stop(corpus, make_config, tmp_path):
-    """The checkpoint is from the step after which `stop` was set, although none was due."""
-    stop = threading.Event()
-    run = train(make_config(save_every=1000, log_every=3), corpus, tmp_path / "run", stop=stop)
-    assert next(run).step == 3
-    stop.set()
-    with pytest.raises(PretrainingStopped, match="after step 4"):
-        next(run)
-    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 4
+    card = Weights.load_card(tmp_path / "said" / "model-last.safetensors")
+    assert card["training_precision"] == fast
+    assert_same_weights(tmp_path / "auto", tmp_path / "said")
 
 
 def test_a_stopped_run_can_end_where_it_is(corpus, make_config, tmp_path):
@@ -358,7 +296,4 @@ def test_the_settings_of_torch_outside_a_run_change_nothing(corpus, make_config,
     list(train(config, corpus, tmp_path / "alone"))
     with outside:
         list(train(config, corpus, tmp_path / "inside"))
-    alone, inside = (
-        tensors(tmp_path / run / "model-last.safetensors") for run in ("alone", "inside")
-    )
-    assert equal(alone, inside)
+    assert_same_weights(tmp_path / "alone", tmp_path / "inside")

@@ -1,6 +1,5 @@
 """Nearly orthogonal matrices, beside the same polynomial in float64."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -43,16 +42,6 @@ def test_it_is_the_polynomial(shape, power, dtype):
     result = nearly_orthogonal(matrix, dtype)
     assert result.dtype == dtype
     assert error(result, polynomial(matrix)) < {torch.bfloat16: 0.08, torch.float32: 1e-4}[dtype]
-
-
-@BOTH
-@pytest.mark.parametrize("shape", [(64, 64), (64, 256), (256, 64)])
-def test_singular_values_are_near_one_and_vectors_stay(shape, dtype):
-    matrix = with_singular_values(shape, torch.linspace(0.05, 1, 64))
-    left, values, right = np.linalg.svd(matrix.numpy(), full_matrices=False)
-    inner = left.T @ nearly_orthogonal(matrix, dtype).float().numpy() @ right.T
-    assert 0.65 < inner.diagonal().min() < inner.diagonal().max() < 1.25
-    assert np.abs(inner - np.diag(inner.diagonal())).max() < 0.05
 
 
 @BOTH
