@@ -77,6 +77,11 @@ def test_all_problems_in_one_error():
         ("filters", 7, "filters = 7"),
         ("filters", ((1, 2, 3),), "filters"),
         ("filters", (("a", 2),), "filters"),
+        ("dim", 10**18, "(the limit is 1,000,000)"),
+        ("layers", 10**9, "layers = 1000000000 (the limit is 1,000)"),
+        ("max_characters", 10**9, "max_characters = 1000000000 (the limit is 1,000)"),
+        pytest.param("cell_clip", 10**400, "(the limit is 10,000", id="cell_clip-beyond floats"),
+        ("proj_clip", 1e30, "proj_clip = 1e+30 (the limit is 10,000"),
     ],
 )
 def test_impossible_value_is_named(field, value, problem):

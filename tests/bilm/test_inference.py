@@ -73,17 +73,6 @@ def test_word_vectors_have_the_precision_too():
     assert torch.nn.functional.cosine_similarity(found["bfloat16"], expected).min() > 0.9999
 
 
-def test_chunks_continue_where_the_last_one_ended():
-    model = tiny.bilm(tiny.config()).prepare_for_inference("float32")
-    batch = tiny.batch(model, SENTENCES)
-    whole = next(iter(model.forward_chunks(*batch, 1000)))
-    chunks = list(model.forward_chunks(*batch, 2))
-    assert len(chunks) > 2
-    for level, layer in enumerate(whole.layers):
-        got = torch.cat([chunk.layers[level] for chunk in chunks], 1)
-        torch.testing.assert_close(got, layer)
-
-
 def test_the_network_itself_is_as_it_was():
     model = tiny.bilm(tiny.config())
     names = list(model.state_dict())

@@ -76,23 +76,6 @@ def test_word_input_and_one_layer():
     check(bilm, head, [["a", "rare", "cat"], ["sat"]])
 
 
-def test_probabilities_of_all_continuations_sum_to_one():
-    """The forward probabilities of all next words and of the sentence's end sum to 1."""
-    bilm, head = make()
-    prefix = ["a", "cat"]
-    mass = np.exp(score(bilm, head, [prefix]).closing[0, 0])
-    for word in [
-        "cat",
-        "a",
-        "sat",
-        "rare",
-    ]:  # "rare" stands for <UNK>, whose mass is that of its class
-        mass += np.exp(score(bilm, head, [[*prefix, word]]).words[0, 2])
-    rest = head.log_softmax(bilm.forward_packed(*tiny.batch(bilm, [prefix])).outputs[-1][0, -1:])
-    mass += rest[0, row("<S>")].exp().item()
-    assert mass == pytest.approx(1, abs=1e-5)
-
-
 def test_weights_without_a_head():
     bilm, head = make()
     with pytest.raises(ValueError, match="no head.*model-best.safetensors"):

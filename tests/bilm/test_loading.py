@@ -38,14 +38,6 @@ def test_what_happens_to_the_file_afterwards(path, change):
         assert torch.equal(model.state_dict()[name], expected)
 
 
-def test_training_leaves_the_file_alone(path):
-    before = path.read_bytes()
-    with torch.no_grad():
-        for parameter in Weights.load(path).build_bilm().parameters():
-            parameter.zero_()
-    assert path.read_bytes() == before
-
-
 def read_file(weights, path):
     weights.save(path)
     return Weights.load(path)
@@ -76,22 +68,6 @@ def test_a_file_that_becomes_shorter_while_it_is_read(path, monkeypatch):
 
     monkeypatch.setattr(safetensors, "safe_open", shortened)
     with pytest.raises(ValueError, match="truncated .* too early"):
-        Weights.load(path)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_one_value_that_is_not_finite(path, dtype, value):
-    weights = Weights.from_bilm(tiny.bilm(tiny.config()), dtype=dtype)
-    weights.save(path)
-    with safetensors.safe_open(path, "pt") as file:
-        header, tensors = (
-            file.metadata(),
-            {name: file.get_tensor(name).clone() for name in file.keys()},
-        )
-    tensors["lstm.1.recurrent"][1, 4, 27] = value
-    path.write_bytes(safetensors.torch.save(tensors, header))
-    with pytest.raises(ValueError, match="lstm.1.recurrent: .*not finite"):
         Weights.load(path)
 
 

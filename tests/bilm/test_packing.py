@@ -1,7 +1,6 @@
 """Packing is compared with a construction that adds one word at a time."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,22 +71,3 @@ def test_chunks_of_one_sentence():
     assert list(Packing.of([5]).chunks(2)) == [[1, 1, 1], [1, 1], [1]]
     assert list(Packing.of([5]).chunks(5)) == [[1] * 6]
     assert list(Packing.of([2, 3]).chunks(5)) == [[2, 2, 2, 1]]
-
-
-def test_closing_reads_one_more():
-    assert Packing.of([1, 2]).batch_sizes == [2, 2, 1]
-    assert Packing.of([1, 2], closing=True).batch_sizes == [2, 2, 2, 1]
-
-
-@pytest.mark.parametrize("closing, rows", [(False, [2]), (True, [2, 2])])
-def test_empty_sentences_read_their_boundary(closing, rows):
-    packing = Packing.of([0, 0], closing=closing)
-    assert packing.batch_sizes == rows
-    assert packing.word_rows.shape == (2, 0)
-
-
-def test_no_sentences():
-    packing = Packing.of([])
-    assert packing.batch_sizes == []
-    assert packing.positions.shape == (2, 0)
-    assert packing.word_rows.shape == (2, 0)

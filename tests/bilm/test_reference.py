@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.bilm.weights import Weights
 from tests import tiny
 
 SENTENCES = [["cat"], ["the", "naïve", "cat"], [], ["extraordinarily", "</S>", "a", "a"]]
@@ -41,14 +40,6 @@ def test_same_layers(config, sentences):
     for got, wanted in zip(layers, expected, strict=True):
         assert got.shape == wanted.shape
         torch.testing.assert_close(got, wanted, atol=1e-5, rtol=0)
-
-
-def test_from_a_weights_file(tmp_path):
-    model = tiny.bilm(tiny.config())
-    Weights.from_bilm(model).save(tmp_path / "w.safetensors")
-    weights = Weights.load(tmp_path / "w.safetensors")
-    (layers,) = ReferenceBiLM(weights.config, weights.tensors).layers([["a", "cat"]])
-    torch.testing.assert_close(layers, tiny.read(model, [["a", "cat"]]).layers)
 
 
 def test_same_gradients():

@@ -8,6 +8,7 @@ from spacy_elmo.bilm import self_test
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.catalogue.weight_names import bundled_names, find_weights
+from tests.threads import torch_threads
 
 pytestmark = pytest.mark.skipif(native.processor() is None, reason="there are no kernels")
 KINDS = [*native.processors(), "portable"] if native.library() else ["none"]
@@ -51,16 +52,12 @@ def test_beside_any_sentences(name, prepared):
     sentences = [s for kind in self_test.texts().values() for s in kind if len(s) < 200]
     alone = [self_test.layers_of(bilm, [sentence]) for sentence in sentences]
     random = np.random.default_rng(0)
-    threads = torch.get_num_threads()
-    try:
-        for trial, size in enumerate([2, 3, 7, 20, 90]):
-            torch.set_num_threads(1 + trial % 3)
-            some = random.choice(len(sentences), size, replace=False)
+    for trial, size in enumerate([2, 3, 7, 20, 90]):
+        some = random.choice(len(sentences), size, replace=False)
+        with torch_threads(1 + trial % 3):
             together = self_test.layers_of(bilm, [sentences[k] for k in some])
-            expected = np.concatenate([alone[k] for k in some], 1)
-            assert np.array_equal(together.view(np.int32), expected.view(np.int32))
-    finally:
-        torch.set_num_threads(threads)
+        expected = np.concatenate([alone[k] for k in some], 1)
+        assert np.array_equal(together.view(np.int32), expected.view(np.int32))
     if not prepared:
         again = bilm.requires_grad_(True)
         rows = {word: row for row, word in enumerate(dict.fromkeys(sentences[-1]))}

@@ -1,11 +1,7 @@
 """The weights file: a round trip keeps all values, and errors name every kind of damage."""
 
-import builtins
 import dataclasses
-import errno
 import json
-import os
-import re
 
 import pytest
 import safetensors.torch
@@ -163,13 +159,6 @@ def test_damaged_start_state(tmp_path, damage, problem):
         Weights.load(path)
 
 
-def test_overwriting(tmp_path):
-    path = tmp_path / "w.safetensors"
-    path.write_bytes(b"old")
-    make().save(path)
-    assert_same(Weights.load(path), make())
-
-
 CONTENT = make(head=True).to_bytes()
 
 
@@ -238,15 +227,16 @@ def test_every_mismatch_is_named(tmp_path):
         Weights.from_bytes(path.read_bytes())
 
 
-def test_half_a_head(tmp_path):
-    path = rewritten(tmp_path / "w.safetensors", lambda tensors: tensors.pop("head.bias"))
-    with pytest.raises(ValueError, match=re.escape("head.bias: missing")):
-        Weights.load(path)
-
-
-def test_head_without_vocabulary(tmp_path):
-    path = rewritten(tmp_path / "w.safetensors", lambda tensors: tensors.pop("vocabulary"))
-    with pytest.raises(ValueError, match=r"head.weight: shape \[8, 5\], expected \[0, 5\]"):
+@pytest.mark.parametrize(
+    "missing, problem",
+    [
+        ("head.bias", "head.bias: missing"),
+        ("vocabulary", r"head.weight: shape \[8, 5\], expected \[0, 5\]"),
+    ],
+)
+def test_half_a_head(tmp_path, missing, problem):
+    path = rewritten(tmp_path / "w.safetensors", lambda tensors: tensors.pop(missing))
+    with pytest.raises(ValueError, match=problem):
         Weights.load(path)
 
 
@@ -358,27 +348,13 @@ CONFIG = make().config.to_dict()
         ({"config": "7"}, "damaged header"),
         ({"config": json.dumps(CONFIG | {"dimm": 3})}, r"Unknown biLM fields \['dimm'\]"),
         ({"config": json.dumps(CONFIG | {"dim": 0})}, "dim = 0"),
-        ({"config": json.dumps(CONFIG | {"dim": "7"})}, "dim = '7'"),
         ({"config": json.dumps(CONFIG | {"dim": 8})}, r"shape \[2, 5, 28\], expected \[2, 5, 32\]"),
         ({"config": json.dumps(CONFIG | {"dim": 10**6})}, "do not match the header"),
         ({"config": json.dumps(CONFIG | {"layers": 999})}, "do not match the header"),
-        ({"config": json.dumps(CONFIG | {"dim": 10**18})}, "dim = 1000.* .the limit is 1,000,000"),
-        ({"config": json.dumps(CONFIG | {"dim": 10**400})}, "dim = 1000.* .the limit is 1,000,000"),
-        ({"config": json.dumps(CONFIG | {"layers": 10**9})}, "layers = 1.* .the limit is 1,000"),
-        (
-            {"config": json.dumps(CONFIG | {"max_characters": 10**9})},
-            "max_characters = 1.* .the limit is 1,000",
-        ),
-        (
-            {"config": json.dumps(CONFIG | {"proj_clip": 1e30})},
-            r"proj_clip = 1e\+30 .the limit is 10,000",
-        ),
-        ({"config": json.dumps(CONFIG | {"cell_clip": 10**400})}, "cell_clip = 1000.* .the limit"),
         ({"config": "[" * 100_000}, "damaged header"),
         ({"card": '{"a":' * 100_000}, "damaged header"),
         ({"card": "[1, 2]"}, "damaged header"),
         ({"card": None}, "damaged header.*card"),
-        ({"card": "[1]"}, "damaged header"),
     ],
 )
 def test_damaged_header(tmp_path, header, problem):
@@ -415,54 +391,8 @@ def test_a_damaged_card_alone(tmp_path, card):
     assert str(path) in str(error.value)
 
 
-def test_missing_file(tmp_path):
+def test_no_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         Weights.load(tmp_path / "nowhere.safetensors")
-
-
-def test_directory(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a directory"):
         Weights.load(tmp_path)
-
-
-def test_folder_that_does_not_exist(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        make().save(tmp_path / "nowhere" / "w.safetensors")
-
-
-class FullDisk:
-    """A file whose disk is full after the first few bytes."""
-
-    def __init__(self, file):
-        self._file = file
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *args):
-        self._file.close()
-
-    def write(self, data):
-        self._file.write(data[:100])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@pytest.mark.parametrize("moment", ["write", "fsync"])
-def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, moment):
-    path = tmp_path / "w.safetensors"
-    make().save(path)
-
-    def fail(_descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        if moment == "fsync":
-            patch.setattr(os, "fsync", fail)
-        else:
-            plain = open
-            patch.setattr("io.open", lambda *a, **k: FullDisk(plain(*a, **k)))
-            patch.setattr(builtins, "open", lambda *a, **k: FullDisk(plain(*a, **k)))
-        with pytest.raises(OSError, match="No space left"):
-            make(head=True).save(path)
-    assert_same(Weights.load(path), make())
-    assert [file.name for file in tmp_path.iterdir()] == ["w.safetensors"]

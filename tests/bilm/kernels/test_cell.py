@@ -15,12 +15,6 @@ SIZES = [(1, 1), (3, 7), (2, 33), (5, 64)]
 TOLERANCE = {torch.float64: 1e-14, torch.float32: 2e-6, torch.bfloat16: 2e-2}
 
 
-@pytest.fixture(params=["native", "torch"])
-def implementation(request, monkeypatch):
-    if request.param == "torch":
-        monkeypatch.setattr(native, "library", lambda: None)
-
-
 def test_it_is_compiled_where_there_is_a_compiler():
     assert native.library() or not (shutil.which("gcc") or shutil.which("clang"))
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels.convolution import maxima
 from spacy_elmo.bilm.kernels.native import has_kernels
+from tests.threads import torch_threads
 
 pytestmark = pytest.mark.skipif(
     not has_kernels(torch.float32, torch.zeros(1)), reason="there are no kernels"
@@ -91,14 +92,10 @@ def test_any_number_of_threads(dtype):
     ids, lengths, *parameters = example(16, [(1, 20), (3, 70)], [7, 30, 60, 12, 9])
     results = []
     for threads in (1, 2, 3):
-        before = torch.get_num_threads()
-        torch.set_num_threads(threads)
-        try:
+        with torch_threads(threads):
             single, structured = leaves(*parameters, torch.float32)
             found = maxima(ids, lengths, *structured, "none", dtype)
             results.append((found.detach(), *torch.autograd.grad(found.square().sum(), single)))
-        finally:
-            torch.set_num_threads(before)
     for found in results[1:]:
         assert torch.equal(found[0], results[0][0])
         for got, wanted in zip(found, results[0], strict=True):
@@ -112,15 +109,6 @@ def test_not_a_number(dtype):
     ids[0], ids[1, 9], characters[3] = 1, 3, torch.nan
     found = maxima(ids, lengths, characters, *rest, "none", dtype)
     assert found[0].isfinite().all() and found[1].isnan().all()
-
-
-def test_words_are_independent():
-    ids, lengths, *parameters = example(16, [(1, 20), (3, 70)], [7, 30, 60, 12, 9])
-    together = maxima(ids, lengths, *parameters, "none", torch.float32)
-    for word in range(5):
-        part = slice(word, word + 1)
-        alone = maxima(ids[part], lengths[part], *parameters, "none", torch.float32)
-        assert torch.equal(alone, together[part])
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

@@ -1,6 +1,5 @@
 """The fused LSTM kernel is compared with the plain version, which other tests compare with autograd in float64."""
 
-import contextlib
 import math
 from functools import partial
 
@@ -15,6 +14,7 @@ from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
 from spacy_elmo.bilm.kernels.native import has_kernels
 from spacy_elmo.bilm.kernels.plain_lstm import Clips, Direction
 from spacy_elmo.bilm.kernels.prepacked import PlainWeight
+from tests.threads import torch_threads
 
 DTYPES = [torch.float32, torch.bfloat16]
 # Relative to the root mean square of the values compared; bfloat16 is rounded at other places in the two kernels.
@@ -135,15 +135,11 @@ def test_values_and_gradients_of_usual_sizes(size, dtype):
 def test_the_products_of_few_rows_have_the_same_bits(sizes, dtype, threads):
     needs(dtype)
     arguments, *rest = example(**sizes, dtype=torch.float32)
-    before, results = torch.get_num_threads(), []
-    try:
-        torch.set_num_threads(threads)
-        for rows in (0, 1000):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(fused_lstm, "_FEW_ROWS", rows)
-                results.append(with_gradients(FusedLSTM.apply, arguments, *rest, dtype))
-    finally:
-        torch.set_num_threads(before)
+    results = []
+    for rows in (0, 1000):
+        with torch_threads(threads), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fused_lstm, "_FEW_ROWS", rows)
+            results.append(with_gradients(FusedLSTM.apply, arguments, *rest, dtype))
     for one, other in zip(*results, strict=True):
         assert all(map(torch.equal, one, other))
 
@@ -258,13 +254,3 @@ def test_other_tensors_have_no_kernel(monkeypatch):
     assert not has_kernels(torch.float16, single)
     monkeypatch.setattr(native, "library", lambda: None)
     assert not has_kernels(torch.float32, single)
-
-
-@contextlib.contextmanager
-def torch_threads(count):
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

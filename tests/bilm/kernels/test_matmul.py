@@ -6,6 +6,7 @@ import torch
 
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.kernels.matmul import matmul
+from tests.threads import torch_threads
 
 SIZES = [(0, 5, 3), (1, 5, 3), (3, 1, 1), (4, 5, 3), (17, 64, 33)]
 
@@ -92,15 +93,12 @@ def test_the_same_bits_for_any_rows_kernels_and_threads(size, monkeypatch):
     k, m = size
     torch.manual_seed(k)
     x, w, bias = torch.randn(130, k), torch.randn(k, m), torch.randn(m)
-    expected, before = in_order(x, w, bias), torch.get_num_threads()
-    try:
-        for kind in (*native.processors(), "portable"):
-            monkeypatch.setenv(native.CHOICE, kind)
-            for threads in (1, 3):
-                torch.set_num_threads(threads)
+    expected = in_order(x, w, bias)
+    for kind in (*native.processors(), "portable"):
+        monkeypatch.setenv(native.CHOICE, kind)
+        for threads in (1, 3):
+            with torch_threads(threads):
                 assert torch.equal(matmul(x, w, bias), expected)
-            for n in range(1, 130):
-                assert torch.equal(matmul(x[-n:], w, bias), expected[-n:]), (kind, n)
-            assert torch.equal(matmul(x, w.t().contiguous().t(), bias), expected)
-    finally:
-        torch.set_num_threads(before)
+        for n in range(1, 130):
+            assert torch.equal(matmul(x[-n:], w, bias), expected[-n:]), (kind, n)
+        assert torch.equal(matmul(x, w.t().contiguous().t(), bias), expected)

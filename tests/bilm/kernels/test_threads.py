@@ -1,7 +1,6 @@
 """Rows are divided among torch's threads: every row is processed once, by the requested threads, with the same
 numbers."""
 
-import contextlib
 import ctypes
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from spacy_elmo.bilm.kernels import cell, int8
 from spacy_elmo.bilm.kernels import native as native
 from spacy_elmo.bilm.kernels.cell import forward
 from spacy_elmo.bilm.kernels.int8 import dequantize, quantize
+from tests.threads import torch_threads
 
 pytestmark = pytest.mark.skipif(not native.library(), reason="there is no compiler")
 
@@ -88,16 +88,6 @@ def test_the_callers_use_as_many_threads_as_torch(monkeypatch):
         forward(torch.ones(1, 8), torch.ones(1, 8), torch.ones(8), None, torch.ones(1, 2))
         dequantize(*(quantize(torch.ones(1, 4))[0].int(), torch.ones(1), torch.ones(4)))
     assert said == [("step", 3), ("quantize", 3), ("dequantize", 3)]
-
-
-@contextlib.contextmanager
-def torch_threads(count):
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])

@@ -7,18 +7,13 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.kernels.weight_gradient import weight_gradient
+from tests.threads import torch_threads
 
 DTYPES = [torch.float32, torch.bfloat16]
 
 
 def normal(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-@pytest.fixture(params=["native", "torch"])
-def implementation(request, monkeypatch):
-    if request.param == "torch":
-        monkeypatch.setattr(native, "library", lambda: None)
 
 
 def check(left, right, tolerance=1e-5):
@@ -69,13 +64,10 @@ def test_any_number_of_threads(dtype):
     if dtype not in native.functions("weight_gradient"):
         pytest.skip("torch's products depend on the threads")
     left, right = normal(1200, 100).to(dtype), normal(1200, 700, seed=1).to(dtype)
-    expected, before = weight_gradient(left, right), torch.get_num_threads()
-    try:
-        for threads in (2, 3):
-            torch.set_num_threads(threads)
+    expected = weight_gradient(left, right)
+    for threads in (2, 3):
+        with torch_threads(threads):
             assert torch.equal(weight_gradient(left, right), expected)
-    finally:
-        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -48,14 +48,6 @@ def test_hundred_thousand_characters():
     assert row.tolist() == [258, *[ord("x")] * 48, 259]
 
 
-def test_shortest_row():
-    assert char_ids(["cat", "<S>", ""], 3).tolist() == [
-        [258, 99, 259],
-        [258, 256, 259],
-        [258, 259, 260],
-    ]
-
-
 any_text = st.text(st.characters() | st.characters(categories=["Cs"]), max_size=20)
 
 
