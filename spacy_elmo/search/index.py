@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from .index_files import (
 from .normalize import normalize
 from .vector import Tokens, as_span, vector_of
 
+if TYPE_CHECKING:
+    from .hnsw import HnswNeighbors
+
+Neighbors: TypeAlias = "ExactNeighbors | HnswNeighbors"
 SearchMethod: TypeAlias = Literal["exact", "hnsw"]
 
 _VECTORS, _SPANS = SENTENCES.files
@@ -36,26 +40,6 @@ class Hit(NamedTuple):
     text: str
     cosine: float
     """Cosine between the vector of the Span and the vector of the query."""
-
-
-class Neighbors(Protocol):
-    """Interface of a collection of vectors of norm 1 with nearest-neighbor search."""
-
-    @property
-    def width(self) -> int:
-        """Number of dimensions of the vectors."""
-
-    def __len__(self) -> int: ...
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Add n vectors of norm 1, (n, width) float32. The new vectors get the next n free indices."""
-
-    def search(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices and the cosines of the k stored vectors that are nearest to a query vector,
-        (width,). The nearest vector is first."""
-
-    def to_disk(self, path: Path) -> None:
-        """Write the vectors to a file, which the class method `from_disk` can load."""
 
 
 class SearchIndex:
