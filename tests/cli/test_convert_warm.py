@@ -39,16 +39,6 @@ def test_every_format(tmp_path, text, format):
     assert np.abs(cold._.elmo_layers - warm._.elmo_layers).max() > 1e-3
 
 
-def test_without_a_text_there_is_no_start_state(tmp_path, text):
-    folder = WRITERS["bilm-hdf5"](tmp_path / "model")
-    for number, options in enumerate([[], ["--warm", text]]):
-        assert invoke("bilm-hdf5", folder, tmp_path / f"{number}.safetensors", *options)[0] == 0
-    without, given = (Weights.load(tmp_path / f"{n}.safetensors") for n in (0, 1))
-    assert without.start_state is None
-    assert "start" not in without.card
-    assert all((without.tensors[name] == given.tensors[name]).all() for name in given.tensors)
-
-
 @pytest.mark.parametrize("content", [None, "one line\n"])
 def test_error_writes_nothing(tmp_path, text, content):
     text.unlink()

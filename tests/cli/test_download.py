@@ -126,14 +126,6 @@ def test_what_is_whole_is_kept(catalogue, server):
     assert server.asked == ["/whole/options.json", "/short/model.zip", "/short/model.zip"]
 
 
-def test_wrong_checksum(catalogue, server):
-    folder = catalogue({server.url("whole"): "0" * 64})
-    code, output = invoke("some")
-    assert code == 1
-    assert f"but got {SHA256}" in output
-    assert files_in(folder) == []
-
-
 @pytest.mark.parametrize(
     "arguments, problem",
     [

@@ -81,28 +81,3 @@ def test_existing_files(file, tmp_path, format):
     assert invoke(format, file, out, "--force")[0] == 0
     assert {path.name for path in out.iterdir()} == {*FILES[format], "other"}
     CONVERT[format](out)
-
-
-@formats
-def test_errors(tmp_path, format):
-    """An error gives one message, and nothing is written."""
-    (tmp_path / "broken.safetensors").write_bytes(b"broken")
-    for name, problem in [
-        ("nowhere", "Cannot find the weights 'nowhere'"),
-        ("broken.safetensors", "not a readable"),
-    ]:
-        path = name if name == "nowhere" else tmp_path / name
-        code, output = invoke(format, path, tmp_path / "out")
-        assert code == 1
-        assert problem in output
-        assert [path.name for path in tmp_path.iterdir()] == ["broken.safetensors"]
-
-
-def test_what_allennlp_lacks(tmp_path):
-    file = tmp_path / "w.safetensors"
-    tiny.save(file, skip=False)
-    code, output = invoke("allennlp", file, tmp_path / "out")
-    assert code == 1
-    assert "AllenNLP does not support this biLM:" in output
-    assert "max_characters = 12" in output and "skip = false" in output
-    assert not (tmp_path / "out").exists()

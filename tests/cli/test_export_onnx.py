@@ -4,7 +4,6 @@ import onnxruntime
 import pytest
 import torch
 
-from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
 from tests import tiny
 from tests.commands import elmo
 
@@ -28,12 +27,6 @@ def test_values(file, tmp_path):
     (layers,) = session.run(None, {"ids": ids, "lengths": [2]})
     expected = tiny.read(model, [["a", "cat"]]).layers
     torch.testing.assert_close(torch.from_numpy(layers[:, 0]), expected, atol=1e-5, rtol=0)
-
-
-def test_bundled_name(tmp_path):
-    code, output = invoke(DEFAULT_WEIGHTS, tmp_path / "elmo.onnx")
-    assert code == 0, output
-    onnxruntime.InferenceSession(tmp_path / "elmo.onnx", providers=["CPUExecutionProvider"])
 
 
 def test_a_file_that_stands_there(file, tmp_path):

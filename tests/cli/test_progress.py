@@ -16,9 +16,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.cli import progress as module
 from spacy_elmo.cli.progress import reading_bar, stage_bar
-from spacy_elmo.text.documents import documents
 from spacy_elmo.text.files import lines
-from spacy_elmo.text.progress import observed_reading
 from tests import tiny
 
 
@@ -27,17 +25,6 @@ def text(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("the cat sleeps .\n" * 50)
     return path
-
-
-def test_every_byte_that_is_read_is_observed(text, tmp_path):
-    packed = tmp_path / "b.txt.gz"
-    packed.write_bytes(gzip.compress(text.read_bytes()))
-    sizes = []
-    with observed_reading(sizes.append):
-        list(lines(text, "strict"))
-        list(documents([packed], "strict"))
-    list(lines(text, "strict"))
-    assert sum(sizes) == 2 * text.stat().st_size
 
 
 @pytest.mark.parametrize("quiet", [False, True])

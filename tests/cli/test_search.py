@@ -1,7 +1,6 @@
 """`python -m spacy elmo search`: an index, its queries, and rejected input."""
 
 import json
-import sys
 
 import pytest
 
@@ -135,24 +134,3 @@ def test_lines_that_are_no_queries(folder):
     assert "Cosine Document The boat" in output and "Cosine Document Caf\u00e9" in output
     assert output.count("Cosine Document") == 2
     assert "Standard input, line 5: 'utf-8' codec can't decode byte 0xe9" in output
-
-
-def test_damaged_index(folder):
-    assert make(folder)[0] == 0
-    settings = json.loads((folder / "index" / "index.json").read_text())
-    for name in ("layer", "width", "about"):
-        left = {key: value for key, value in settings.items() if key != name}
-        (folder / "index" / "index.json").write_text(json.dumps(left))
-        code, output = run("query", folder / "index", "It")
-        assert code == 1 and f"{name} is missing. The index is damaged. Make it again" in output
-    (folder / "index" / "index.json").write_text(json.dumps(settings))
-    (folder / "index" / "spans.jsonl").write_text("[1]\n")
-    code, output = run("query", folder / "index", "It")
-    assert code == 1 and "spans.jsonl has changed since it was written" in output
-
-
-def test_missing_usearch(folder, monkeypatch):
-    monkeypatch.delitem(sys.modules, "spacy_elmo.search.hnsw", raising=False)
-    monkeypatch.setitem(sys.modules, "usearch.index", None)
-    code, output = make(folder, "--method", "hnsw")
-    assert code == 1 and 'pip install "spacy-elmo[search]"' in output

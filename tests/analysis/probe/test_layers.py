@@ -51,9 +51,3 @@ def test_layers_are_all_there_when_docs_keep_the_average_alone(nlp, tmp_path):
     (got,) = LayerReader(average)([SENTENCES[0]])
     (expected,) = LayerReader(nlp)([SENTENCES[0]])
     assert np.array_equal(got, expected)
-
-
-def test_no_elmo(nlp):
-    nlp.remove_pipe("elmo")
-    with pytest.raises(ValueError, match="no elmo component"):
-        LayerReader(nlp)
