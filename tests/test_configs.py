@@ -20,13 +20,6 @@ def test_every_trainable_component_has_one():
     assert set(BASELINES) == {"ner", "tagger", "textcat", "parser"}
 
 
-def test_they_take_the_biLM_of_the_language_of_the_pipeline():
-    """So `--nlp.lang la` is all that an installed Latin biLM needs."""
-    configs = [load_config(path) for path in CONFIGS.glob("*_elmo.cfg")]
-    assert {config["components"]["elmo"]["weights"] for config in configs} == {"auto"}
-    assert len(configs) == len(NAMES)
-
-
 @pytest.mark.parametrize("name", BASELINES)
 def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(name):
     baseline, elmo = load_config(CONFIGS / f"{name}_baseline.cfg"), elmo_config(name)

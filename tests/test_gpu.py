@@ -11,7 +11,7 @@ from spacy_elmo import pretrain
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.training.muon import Muon, muon_matrices
-from tests import tiny
+from tests import pipelines, tiny
 from tests.commands import elmo
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -188,11 +188,7 @@ def test_a_run_on_a_gpu_is_resumed(text, tmp_path):
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_pipeline_learns(frozen, tmp_path, gpu_ops):
     path = tiny.save(tmp_path / "tiny.safetensors", **LARGE)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": str(path), "frozen": frozen})
-    nlp.add_pipe(
-        "ner", config={"model": {"tok2vec": {"@architectures": "spacy-elmo.ElmoListener.v1"}}}
-    )
+    nlp = pipelines.listening(path, "ner", frozen=frozen)
     texts = [
         ("The cat sat in Berlin", (15, 21)),
         ("London is naïve", (0, 6)),

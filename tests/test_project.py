@@ -129,7 +129,6 @@ def layers_of(weights):
     return layers(nlp)
 
 
-@pytest.mark.slow
 def test_all_packages_ner_on_the_bilm_that_it_pretrained(ran_all):
     metrics = srsly.read_json(ran_all / "metrics/sample/ner-0.json")
     assert metrics["ents_per_type"].keys() >= {"PERSON", "PLACE"}
@@ -139,7 +138,6 @@ def test_all_packages_ner_on_the_bilm_that_it_pretrained(ran_all):
     assert (ran_all / "runs/smoke/report.html").exists()
 
 
-@pytest.mark.slow
 def test_tune_goes_on_from_the_given_weights(ran_all, monkeypatch):
     """The network and the classes of the head are those of the file, though the config names neither."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

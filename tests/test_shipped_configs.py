@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import venv
 from pathlib import Path
 
@@ -106,23 +105,6 @@ def test_plain_install(environment, tmp_path, elsewhere):
     folder, found = environment.configs(elsewhere)
     assert environment.is_inside(folder) and found == expected
     assert environment.configs(one) == (one / "configs", expected | {"later"})
-
-
-@pytest.mark.slow
-@needs_pip
-def test_source_distribution(environment, tmp_path, elsewhere):
-    one = checkout(tmp_path / "one", "mine")
-    build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, str(elsewhere)], cwd=one, check=True)
-    (path,) = elsewhere.glob("*.tar.gz")
-    with tarfile.open(path) as archive:
-        members = {name.partition("/")[2] for name in archive.getnames()}
-    assert {f"configs/{name}.cfg" for name in names(one)} | {"configs/__init__.py"} <= members
-    expected = names(one)
-    shutil.rmtree(one)
-    environment.pip_install(path, cwd=elsewhere)
-    folder, found = environment.configs(elsewhere)
-    assert environment.is_inside(folder) and found == expected
 
 
 @pytest.mark.slow

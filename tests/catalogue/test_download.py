@@ -96,13 +96,6 @@ def test_two_at_once(server, tmp_path):
     assert paths[0].read_bytes() == CONTENT
 
 
-def test_folder_that_is_a_file(server, tmp_path):
-    (tmp_path / "file").write_text("precious")
-    with pytest.raises(OSError):
-        fetch(RemoteFile(server.url("whole")), tmp_path / "file" / "folder")
-    assert (tmp_path / "file").read_text() == "precious"
-
-
 def test_cache_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path

@@ -2,11 +2,9 @@
 
 import gzip
 import json
-import lzma
 
 import pytest
 import spacy
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
@@ -64,13 +62,9 @@ def test_conllu_sentences_are_their_syntactic_words(tmp_path):
     assert items(write(tmp_path / "b.conllu", CONLLU.replace("\n", "\r\n"))) == expected
 
 
-@pytest.mark.parametrize(
-    "suffix, pack",
-    [(".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.ZstdCompressor().compress)],
-)
-def test_packed(tmp_path, suffix, pack):
-    path = tmp_path / f"a.conllu{suffix}"
-    path.write_bytes(pack(CONLLU.encode()))
+def test_packed(tmp_path):
+    path = tmp_path / "a.conllu.gz"
+    path.write_bytes(gzip.compress(CONLLU.encode()))
     assert corpus_files(str(tmp_path)) == [path]
     assert items(path)[1] == ["Ja"]
 
