@@ -36,7 +36,7 @@ def measure(nlp: Language, texts: list[str]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--weights", default="en_mini_v3", help="a bundled biLM, or a path")
+    parser.add_argument("--weights", default="en_mini_v4", help="a bundled biLM, or a path")
     parser.add_argument(
         "--precisions", nargs="+", default=["float32"], help="float32, bfloat16, int8"
     )

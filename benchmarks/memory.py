@@ -26,7 +26,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 # The weights of the measurements in docs/speed.md.
-WEIGHTS = "en_mini_v3"
+WEIGHTS = "en_mini_v4"
 ROUNDS = 10
 END_WORDS = 10_000
 

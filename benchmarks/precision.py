@@ -53,7 +53,7 @@ def score(pipeline: Path, precision: Precision, test: Path, name: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--weights", default="en_mini_v3", help="a bundled biLM, or a path")
+    parser.add_argument("--weights", default="en_mini_v4", help="a bundled biLM, or a path")
     parser.add_argument(
         "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
     )

@@ -30,7 +30,7 @@ _COPIES = {
     "benchmarks/README.md": "evidence/benchmarks.md",
     **{f"projects/{name}/README.md": f"projects/{name}.md" for name in _PROJECTS},
     "spacy_elmo/weights/en_base_v2.md": "evidence/en_base_v2.md",
-    "spacy_elmo/weights/en_mini_v3.md": "evidence/en_mini_v3.md",
+    "spacy_elmo/weights/en_mini_v4.md": "evidence/en_mini_v4.md",
     "CHANGELOG.md": "changelog.md",
     **{
         f"evidence/report/{size}/{path.name}": f"evidence/{size}/{path.name}"

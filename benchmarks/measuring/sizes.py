@@ -3,7 +3,7 @@
 from spacy_elmo.bilm.config import BiLMConfig
 
 SIZES = {
-    # The size of en_mini_v3.
+    # The size of en_mini_v4.
     "mini": BiLMConfig(
         dim=512, projection=128, highways=1,
         filters=((1, 16), (2, 32), (3, 64), (4, 96), (5, 128), (6, 96), (7, 80)),

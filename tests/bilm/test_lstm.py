@@ -90,6 +90,13 @@ def test_every_gradient_equals_autograd(rows, dim, clips):
         torch.testing.assert_close(got, want, atol=1e-11, rtol=1e-9)
 
 
+def test_clips_are_active_in_these_tests():
+    layer, x, h, c = make()
+    y, _, last_c = naive(layer, x, ROWS, h, c)
+    assert 0.1 < (y.abs() == 0.2).double().mean() < 0.9
+    assert 0.1 < (last_c.abs() == 0.3).double().mean() < 0.9
+
+
 def test_frozen_weights_pass_the_gradient_on():
     layer, x, h, c = make()
     layer.requires_grad_(False)

@@ -109,6 +109,16 @@ def test_existing_file_is_kept(folder, tmp_path):
     assert Weights.load(out).config == tiny.config()
 
 
+def test_error_under_force_keeps_the_file(folder, tmp_path):
+    out = tmp_path / "out.safetensors"
+    out.write_text("precious")
+    (folder / "lm_weights.hdf5").write_bytes(b"broken")
+    code, output = invoke(folder, out, "--force")
+    assert code == 1
+    assert "not a readable HDF5 file" in output
+    assert out.read_text() == "precious"
+
+
 def write_many_langs(folder):
     folder.mkdir()
     foreign_many_langs.write_model(folder, foreign_many_langs.options())

@@ -92,7 +92,7 @@ def test_score_shows_a_table(folder):
 
 
 def test_the_bundled_weights_are_a_language_model():
-    (record,) = scores("en_mini_v3", "-", stdin="He looked out of the window .")
+    (record,) = scores("en_mini_v4", "-", stdin="He looked out of the window .")
     # Of 50,000 words; a model that knows nothing gives each of them -10.8 on average.
     assert -5 < sum(record["forward"]) / 7 < -2 and -5 < sum(record["backward"]) / 7 < -2
 

@@ -51,7 +51,7 @@ def test_word_index(folder):
     assert code == 1 and "expected the format 'spacy-elmo search 1'" in output
     code, output = elmo("explore", "w.safetensors", "index", "--lang", "de")
     assert code == 1 and "index is an index" in output
-    code, output = elmo("explore", "en_mini_v3", "index")
+    code, output = elmo("explore", "en_mini_v4", "index")
     assert code == 1 and "is not the pipeline of the index" in output
     code, output = elmo(
         "search", "index", "w.safetensors", "a.txt", "new", "--unit", "word", "--layer", "1"

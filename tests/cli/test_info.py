@@ -78,19 +78,19 @@ def test_for_the_eye(tmp_path):
 
 
 def test_without_all_it_fits_a_screen():
-    result = CliRunner().invoke(elmo_cli, ["info", "en_mini_v3"])
+    result = CliRunner().invoke(elmo_cli, ["info", "en_mini_v4"])
     lines = result.output.splitlines()
     assert len(lines) <= 24
     assert max(len(line.rstrip()) for line in lines if "file " not in line) <= 90
     output = " ".join(result.output.split())
-    assert "size 19.3 MB, 3,002,064 parameters" in output and "perplexity 96.3" in output
+    assert "size 19.3 MB, 3,002,064 parameters" in output and "perplexity 84.98" in output
     assert "max_characters" not in output and "Use --all" in output
     assert f"kernels {active_kernels()}" in output
 
 
 @pytest.mark.skipif(native.processor() is None, reason="there are no kernels")
 def test_self_test(monkeypatch, tmp_path):
-    result = CliRunner().invoke(elmo_cli, ["info", "en_mini_v3", "--self-test"])
+    result = CliRunner().invoke(elmo_cli, ["info", "en_mini_v4", "--self-test"])
     assert result.exit_code == 0 and "12 networks" in " ".join(result.output.split())
     changed = self_test.golden()
     changed["words"]["long"] = "0" * 32
@@ -136,11 +136,11 @@ def test_word_input_without_a_head_or_a_card(tmp_path):
 
 
 def test_bundled_name():
-    code, output = invoke("en_mini_v3")
+    code, output = invoke("en_mini_v4")
     assert code == 0
     assert "256 numbers per token in each of the layers 0 to 2" in output
-    assert "pretrained by spacy-elmo, 13,673 steps" in output
-    assert hashlib.sha256(find_weights("en_mini_v3").read_bytes()).hexdigest() in output
+    assert "pretrained by spacy-elmo, 5,336 steps" in output
+    assert hashlib.sha256(find_weights("en_mini_v4").read_bytes()).hexdigest() in output
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def weights(tmp_path):
 def test_bundled_model(text):
     """Layers with context distinguish the senses. In layer 0 all uses are equal, and keep the order of the text."""
     query = "I borrowed money from the bank for a house."
-    code, output = invoke("en_mini_v3", text, "bank", "-n", "1", "-q", query)
+    code, output = invoke("en_mini_v4", text, "bank", "-n", "1", "-q", query)
     assert code == 0
     assert "I borrowed money from the BANK for a house." in output
     nearest = re.findall(r"layer (\d) (\d\.\d\d) (.*?)\.", output)

@@ -97,7 +97,7 @@ def test_moved_pipeline(folder):
     code, output = run("query", folder / "index", "The bank")
     assert code == 1 and "w.safetensors" in output
     assert run("query", folder / "index", "It", "--pipeline", folder / "moved.safetensors")[0] == 0
-    code, output = run("query", folder / "index", "It", "--pipeline", "en_mini_v3")
+    code, output = run("query", folder / "index", "It", "--pipeline", "en_mini_v4")
     assert code == 1 and "is not the pipeline of the index, or has changed" in output
 
 

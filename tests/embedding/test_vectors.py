@@ -2,10 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.corpora.items import Shard
@@ -15,6 +16,8 @@ from spacy_elmo.embedding.shard_file import ShardFile, encode_shard
 from spacy_elmo.embedding.vectors import open_vectors
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
+
+PAGE = (Path(__file__).parents[2] / "docs" / "embed.md").read_text(encoding="utf8")
 
 
 @given(
@@ -90,6 +93,14 @@ def test_no_vectors(tmp_path):
             open_vectors(tmp_path)
 
 
+@pytest.mark.parametrize("size", [0, 5, 100, -1])
+def test_truncated_shard(folder, size):
+    path = folder / "shard-000000.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match="shard-000000.safetensors is damaged.*--resume"):
+        open_vectors(folder)[0]
+
+
 def used(folder):
     """Read everything that a folder of vectors offers."""
     vectors = open_vectors(folder)
@@ -125,20 +136,51 @@ def sealed(folder, index):
     path.write_text(json.dumps(with_digests(index, path)))
 
 
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    name=st.sampled_from(["shard-000001.safetensors", "index.json"]),
+    changes=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=5),
+    cut=st.none() | st.floats(0, 0.999),
+)
+def test_a_mutated_folder_is_one_message(folder, name, changes, cut):
+    content = (folder / name).read_bytes()
+    changed = bytearray(content)
+    for position, value in changes:
+        changed[int(position * len(changed))] = value
+    (folder / name).write_bytes(changed[: None if cut is None else int(cut * len(changed))])
+    try:
+        used(folder)
+    except ValueError as error:
+        assert str(folder) in str(error)
+    finally:
+        (folder / name).write_bytes(content)
+
+
 @pytest.mark.parametrize(
-    "field, value",
+    "name",
     [
-        ("file", "shard-" + "0" * 300 + ".safetensors"),
-        ("file", "shard-000001.safetensors"),
-        ("file", "../shard-000002.safetensors"),
-        ("items", -1),
-        ("items", 10**30),
-        ("rows", 1 << 48),
+        "shard-" + "0" * 300 + ".safetensors",
+        "shard-000001.safetensors",
+        "../shard-000000.safetensors",
     ],
 )
-def test_entries_that_no_shard_has(folder, field, value):
+def test_name_of_another_shard(folder, name):
     index = json.loads((folder / "index.json").read_text())
-    index["shards"][-1][field] = value
+    index["shards"][0]["file"] = name
+    sealed(folder, index)
+    with pytest.raises(
+        ValueError, match=r"index.json is damaged: .* is not a valid entry for shard"
+    ):
+        open_vectors(folder)
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 48, 10**30])
+@pytest.mark.parametrize("name", ["items", "rows"])
+def test_numbers_that_no_shard_has(folder, name, value):
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][-1][name] = value
     sealed(folder, index)
     with pytest.raises(
         ValueError, match=r"index.json is damaged: .* is not a valid entry for shard"
@@ -190,3 +232,8 @@ def test_index_is_plain_json(folder, text):
     assert index["format"] == "spacy-elmo vectors 1"
     assert [shard["first"] for shard in index["shards"]] == [0, 2, 5]
     assert {shard["source"] for shard in index["shards"]} == {str(text)}
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], {})

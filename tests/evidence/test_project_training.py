@@ -72,7 +72,7 @@ def test_a_run_of_another_language_names_its_biLM_where_it_reads_one(here):
 
 
 def test_runs_on_a_set_share_the_layers_of_the_biLM(here, monkeypatch):
-    of_mini = dataclasses.replace(run("elmo"), weights="en_mini_v3", steps=4)
+    of_mini = dataclasses.replace(run("elmo"), weights="en_mini_v4", steps=4)
     carry_out(of_mini)
     # Of three different Docs, in the training part and in the dev part.
     written = {path: path.stat().st_mtime_ns for path in (here / "layers").rglob("*.npy")}

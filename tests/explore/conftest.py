@@ -7,7 +7,7 @@ from spacy_elmo.corpora.pipelines import load_pipeline
 from spacy_elmo.explore.explorer import Explorer
 from spacy_elmo.search.corpus_index import corpus_source
 
-WEIGHTS = "en_mini_v3"
+WEIGHTS = "en_mini_v4"
 TEXT = """He sat on the muddy bank of the river.
 They walked along the bank of the canal.
 She asked the bank for a loan.

@@ -79,7 +79,7 @@ def test_a_pipelines_own_licence_and_sources_stay(tmp_path, weights):
 def test_the_bundled_weights_credit_all_texts_of_their_corpus(name):
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": name})
-    page = (FOLDER / "en_mini_v3.md").read_text(encoding="utf8").partition("## Training data")[2]
+    page = (FOLDER / "en_mini_v4.md").read_text(encoding="utf8").partition("## Training data")[2]
     rows = re.findall(r"^\| (.+) \| (.+) \| [\d,]+ \|$", page, re.MULTILINE)
     assert len(rows) == 25
     bilm, *texts = nlp.meta["sources"]

@@ -216,7 +216,7 @@ def test_impossible_names(weights, tmp_path, name):
 
 def test_bundled_names_are_taken(weights, tmp_path):
     with pytest.raises(ValueError, match="is the name of a bundled biLM"):
-        write_package(weights, "en_mini_v3", tmp_path)
+        write_package(weights, "en_mini_v4", tmp_path)
 
 
 @pytest.mark.parametrize("field", ["language", "licence"])

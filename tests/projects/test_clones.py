@@ -74,7 +74,7 @@ def test_workflows_name_commands(name, tmp_path):
 def test_treebank(repository, tmp_path):
     folder = cloned(repository, tmp_path, "treebank")
     variables = dict(
-        data=SAMPLE, weights="en_mini_v3", treebank="sample", licence="CC0 1.0", max_steps=400,
+        data=SAMPLE, weights="en_mini_v4", treebank="sample", licence="CC0 1.0", max_steps=400,
         names="sample", name_labels="", names_licence="MIT", names_max_steps=200,
     )  # fmt: skip
     run(folder, "with-names", **variables)
@@ -101,7 +101,7 @@ def test_treebank(repository, tmp_path):
     assert meta["license"] == "CC BY-SA 4.0, CC0 1.0" and "ner" not in meta["pipeline"]
 
 
-SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v3", "max_steps": 20}
+SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v4", "max_steps": 20}
 
 
 @pytest.fixture(scope="module")

@@ -96,9 +96,9 @@ def test_queries_are_read_as_the_corpus(nlp, weights, tmp_path, tokenized, words
 
 def test_a_folder_with_the_name_of_a_bilm_is_not_taken_for_it(nlp, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "en_mini_v3").mkdir()
-    about = corpus_source(nlp, "en_mini_v3", lang=None, tokenized=False)
-    assert about["source"] == "en_mini_v3"
+    (tmp_path / "en_mini_v4").mkdir()
+    about = corpus_source(nlp, "en_mini_v4", lang=None, tokenized=False)
+    assert about["source"] == "en_mini_v4"
 
 
 def test_another_pipeline_is_refused(nlp, weights, tmp_path):

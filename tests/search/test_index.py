@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,25 @@ def test_any_changed_bit_is_detected(docs, tmp_path, method, name):
     assert len(SearchIndex.from_disk(tmp_path)) == 5
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_mutated_matrix_is_one_message(data):
+    """Whatever the parser of NumPy raises becomes a ValueError with the path."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vectors"
+        neighbors = ExactNeighbors(3)
+        neighbors.add(np.eye(3, dtype=np.float32))
+        neighbors.to_disk(path)
+        content = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            content[data.draw(st.integers(0, 127))] = data.draw(st.integers(0, 255))
+        path.write_bytes(content)
+        try:
+            ExactNeighbors.from_disk(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_an_index_that_cannot_be_replaced_stays(docs, tmp_path, method):
     """A full disk, here a limit of the file size: the error names the folder, and the index in it is unchanged."""
@@ -218,6 +238,19 @@ def test_a_killed_replacement_leaves_a_whole_index(docs, tmp_path, method):
         if is_done:
             break
     assert moment > 5 and found.count(1) > 3 and found.count(None) > 3
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("content", [b"", b"x" * 1000, None])
+def test_damaged_vectors(docs, tmp_path, method, content):
+    filled(docs, method=method).to_disk(tmp_path)
+    vectors = tmp_path / "vectors"
+    if content is None:
+        vectors.unlink()
+    else:
+        vectors.write_bytes(content)
+    with pytest.raises(FileNotFoundError if content is None else ValueError, match="vectors"):
+        SearchIndex.from_disk(tmp_path)
 
 
 def test_damaged_folder(docs, tmp_path):

@@ -1,4 +1,4 @@
-"""The component of each task learns its examples, and predicts the same after saving, copying and pickling."""
+"""The component of each task learns its examples, and predicts the same after saving."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Checkpoints survive kills, crashes and full disks."""
+"""Checkpoints survive kills and crashes."""
 
 import pytest
 import torch

@@ -13,7 +13,6 @@ from tasks.pairs import line_break, padded
 from thinc.api import Model, fix_random_seed
 
 
-# Neither sentence tells the label: it is whether they name the same.
 def test_elmo_reads_the_two_apart():
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
