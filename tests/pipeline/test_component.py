@@ -101,16 +101,6 @@ def test_random_weights_need_initialize():
     assert equal(spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()), nlp)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [{"max_batch_tokens": 0}, {"trainable": "some"}, {"frozen": "perhaps"}, {"wieghts": "x"}],
-)
-def test_config_errors(weights, config):
-    with pytest.raises(ValueError) as error:
-        pipelines.blank(weights, **config)
-    assert next(iter(config)) in str(error.value)
-
-
 def test_model_of_another_kind(weights):
     nlp = spacy.blank("en")
     model = {"@architectures": "spacy.HashEmbedCNN.v2", "pretrained_vectors": None, "width": 8, "depth": 1,

@@ -50,7 +50,9 @@ def test_architectures_take_every_option(name, others, classes):
     "options, message",
     [
         ({"max_batch_tokens": "many"}, "elmo -> max_batch_tokens"),
+        ({"max_batch_tokens": 0}, "max_batch_tokens = 0"),
         ({"max_batch_token": 5}, "elmo -> max_batch_token"),
+        ({"wieghts": "x"}, "elmo -> wieghts"),
         ({"frozen": "perhaps"}, "elmo -> frozen"),
         ({"learn_rate_factor": "slow"}, "elmo -> learn_rate_factor"),
         ({"start": "hot"}, "elmo -> start"),
@@ -58,7 +60,6 @@ def test_architectures_take_every_option(name, others, classes):
         ({"dtype": "int8"}, "elmo -> dtype"),
         ({"precision": "half"}, "elmo -> precision"),
         ({"trainable": "bottom"}, "elmo -> trainable"),
-        ({"frozen": True, "unfreeze_at": 5}, "frozen = true and unfreeze_at = 5"),
     ],
 )
 def test_impossible_options(weights, options, message):

@@ -86,7 +86,6 @@ def test_inside_a_consumer(weights):
         ([0.1, 1.0], r"learn_rate_factor = \[0.1, 1.0\], but the biLM has 3 layers"),
         (-0.5, "learn_rate_factor = -0.5: no factor may be below 0"),
         ([0.1, -1.0, 1.0], "no factor may be below 0"),
-        ("slow", "learn_rate_factor"),
     ],
 )
 def test_impossible_factors(weights, factor, message):

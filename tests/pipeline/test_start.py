@@ -131,11 +131,6 @@ def test_random_weights_have_no_start_state():
         nlp.initialize()
 
 
-def test_unknown_choice(weights):
-    with pytest.raises(ValueError, match="start"):
-        pipelines.blank(weights, start="hot")
-
-
 @pytest.mark.parametrize("saved", ["zero", "warm"])
 def test_saved_pipeline_needs_no_file_and_keeps_the_state(tmp_path, saved, expected):
     """Also if the state was not used before, so that loading with `start = "warm"` works."""

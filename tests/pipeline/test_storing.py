@@ -142,12 +142,6 @@ def test_training_sees_what_prediction_sees(weights, frozen):
             np.testing.assert_allclose(one, layers.astype("f").mean(0), atol=1e-6)
 
 
-def test_impossible_choices(weights):
-    for option, message in (({"store": "all"}, "store"), ({"dtype": "int8"}, "dtype")):
-        with pytest.raises(ValueError, match=message):
-            pipelines.blank(weights, **option)
-
-
 def test_workers(weights):
     nlp = pipelines.blank(weights, **(AVERAGE | HALF))
     expected = [doc._.elmo for doc in nlp.pipe(TEXTS)]
