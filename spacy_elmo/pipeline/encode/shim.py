@@ -32,8 +32,9 @@ from .parameters import (
 )
 from .sequences import write_layers
 
-# One lock for all shims, because an attribute that is a lock cannot be copied.
+# Locks for all shims, because an attribute that is a lock cannot be copied.
 _LOADING = threading.RLock()
+_COMPARING = threading.Lock()
 _RANDOM = BiLMOptions(weights=None)
 
 # Parameters that are created in inference mode could never be trained.
@@ -101,10 +102,13 @@ class BiLMShim(PyTorchShim):
     def version(self) -> str:
         """Identifier of the current parameter values. The identifier changes whenever any code changes the
         values (except through `parameter.data`). The network is loaded if necessary."""
-        counters = change_counters(self.bilm)
-        if counters != self._counters:
-            self._counters, self._version = counters, new_version()
-        return self._version
+        self.ensure_loaded()
+        # Without the lock, two threads could each give the same values an identifier of their own.
+        with _COMPARING:
+            counters = change_counters(self._model)
+            if counters != self._counters:
+                self._counters, self._version = counters, new_version()
+            return self._version
 
     def configure(self, options: BiLMOptions) -> None:
         """Set the options of the biLM.

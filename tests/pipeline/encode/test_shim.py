@@ -1,5 +1,6 @@
 """Loading, copies, averages and bytes of the biLM inside a thinc model."""
 
+import contextlib
 import copy
 import itertools
 import pickle
@@ -82,6 +83,26 @@ def test_loading_is_one_change(shim, monkeypatch):
         load()
         versions.append(shim.version)
     assert versions == [0, 1, 2]
+
+
+def test_threads_find_the_same_version_after_a_change(shim, monkeypatch):
+    both, new_version = threading.Barrier(2), module.new_version
+
+    def wait_for_the_other():
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.2)
+        return new_version()
+
+    old, versions = shim.version, []
+    with torch.no_grad():
+        shim.bilm.lstm[0].bias += 1
+    monkeypatch.setattr(module, "new_version", wait_for_the_other)
+    threads = [threading.Thread(target=lambda: versions.append(shim.version)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert versions == [shim.version] * 2 != [old] * 2
 
 
 def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
