@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from contest.allennlp_elmo import AllenNLP
-from contest.training_step import Batch, Learner, Ours, Rival, make_batches, serve, train
+from contest.training_step import Batch, Learner, Ours, Rival, make_batches, predict, train
 from measuring.precisions import TRAINED
 from measuring.sentences import SAMPLE, read_sentences
 from measuring.sizes import SIZES
@@ -38,7 +38,7 @@ def check(rival: Learner, ours: Learner, batch: Batch, head: Head) -> dict[str, 
     Raises:
         ValueError: a difference is too large.
     """
-    pairs = zip(serve(rival, batch), serve(ours, batch), strict=True)
+    pairs = zip(predict(rival, batch), predict(ours, batch), strict=True)
     differences = {"layers": max(_difference(*pair, minimum=1.0) for pair in pairs)}
     losses, norms = [], []
     for learner in (rival, ours):
@@ -101,11 +101,19 @@ def main() -> None:
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
     }  # fmt: skip
     print(f"{args.words:,} words, {args.threads} threads, torch {torch.__version__}\n")
-    header = ("words/s", "textbook", "AllenNLP", "float32", "bfloat16", "float32 is", "bfloat16 is")
-    print("{:16}{:>10}{:>10}{:>10}{:>10}   {:20}{}".format(*header))
+    header = (
+        "words/s",
+        "plain PyTorch",
+        "AllenNLP",
+        "float32",
+        "bfloat16",
+        "float32 is",
+        "bfloat16 is",
+    )
+    print("{:18}{:>14}{:>14}{:>14}{:>14}   {:20}{}".format(*header))
     for size in args.sizes:
         report[size] = compare(SIZES[size], args)
-        for task in ("serving", "training"):
+        for task in ("prediction", "training"):
             print(_row(f"{size} {task}", report[size][task]))
     for size in args.sizes:
         for rival, differences in report[size]["largest_differences"].items():
@@ -125,7 +133,7 @@ def compare(config: BiLMConfig, args: argparse.Namespace) -> dict[str, dict[str,
     parameters = dict(bilm.named_parameters())
     reference = ReferenceBiLM(config, parameters)
     rivals: dict[str, Learner] = {
-        "textbook": Rival(reference, list(parameters.values()), head, negatives)
+        "plain PyTorch": Rival(reference, list(parameters.values()), head, negatives)
     }
     if args.allennlp:
         network = AllenNLP.from_bilm(bilm, args.allennlp, trained=True)
@@ -136,7 +144,7 @@ def compare(config: BiLMConfig, args: argparse.Namespace) -> dict[str, dict[str,
     if "bfloat16" in TRAINED:
         learners["bfloat16"] = Ours(bilm, head, negatives, torch.bfloat16)
     tasks: dict[str, Callable[[Learner, Batch], object]] = {
-        "serving": serve,
+        "prediction": predict,
         "training": lambda learner, batch: train(learner, batch, head),
     }
     speeds = {
@@ -151,10 +159,10 @@ def compare(config: BiLMConfig, args: argparse.Namespace) -> dict[str, dict[str,
 
 
 def _row(name: str, speed: dict[str, float]) -> str:
-    rivals = [rival for rival in ("textbook", "AllenNLP") if rival in speed]
-    cells = [f"{name:16}"] + [
-        f"{speed[column]:10,.0f}" if column in speed else f"{'-':>10}"
-        for column in ("textbook", "AllenNLP", "float32", "bfloat16")
+    rivals = [rival for rival in ("plain PyTorch", "AllenNLP") if rival in speed]
+    cells = [f"{name:18}"] + [
+        f"{speed[column]:14,.0f}" if column in speed else f"{'-':>14}"
+        for column in ("plain PyTorch", "AllenNLP", "float32", "bfloat16")
     ]
     ratios = [
         " and ".join(f"{speed[ours] / speed[rival]:.1f}" for rival in rivals) + " x"

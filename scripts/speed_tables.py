@@ -1,4 +1,4 @@
-"""Write the tables of docs/speed.md from the results of `make bench` in benchmarks/results, one part per processor.
+"""Write the tables of benchmarks/results/README.md from the results of `make bench`, one part per processor.
 
 python -m scripts.speed_tables            # writes the tables
 python -m scripts.speed_tables --check    # fails if the page has other tables
@@ -11,6 +11,7 @@ from typing import Any
 
 from scripts.marked_page import ROOT, Row, renew, table
 
+RESULTS = ROOT / "benchmarks" / "results"
 BATCH = 32
 """Number of sentences in a batch in the table of inference. The files have results for other numbers too."""
 
@@ -18,7 +19,7 @@ Report = Mapping[str, Any]
 
 
 def training_rows(report: Report) -> list[Row]:
-    """Return rows with the words per second of the networks on the same batches, in serving and in training."""
+    """Return rows with the words per second of the networks on the same batches, in prediction and in training."""
     return [
         {
             "2,000 words a batch": f"{size}, {task}",
@@ -31,7 +32,7 @@ def training_rows(report: Report) -> list[Row]:
         }
         for size, speeds in report["training"].items()
         if isinstance(speeds, dict)
-        for task in ("serving", "training")
+        for task in ("prediction", "training")
     ]
 
 
@@ -75,12 +76,11 @@ def part(path: Path) -> str:
     report = json.loads(path.read_text("utf8"))
     processor, milliseconds = report["processor"], report["milliseconds"]
     gates = report["nanoseconds a cell of the gates"]
-    file = f"../{path.relative_to(ROOT).as_posix()}"
     return "\n\n".join(
         [
-            f"### {processor['name']}, family {processor['family']}: {report['kernels'].split(';')[0]}",
+            f"## {processor['name']}, family {processor['family']}: {report['kernels'].split(';')[0]}",
             f"{report['date']}, torch {report['torch']}, instructions {', '.join(processor['instructions'])}"
-            f" ([all figures]({file}), [picture]({file.removesuffix('json')}png)).",
+            f" ([all figures]({path.name}), [picture]({path.stem}.png)).",
             table(training_rows(report)),
             table(inference_rows(report)),
             table(profile_rows(report)),
@@ -93,8 +93,8 @@ def part(path: Path) -> str:
 
 def main() -> None:
     """Write the tables into the page, or check that it has them."""
-    parts = [part(path) for path in sorted((ROOT / "benchmarks" / "results").glob("*.json"))]
-    renew(ROOT / "docs" / "speed.md", "speeds", "\n\n".join(parts), __doc__)
+    parts = [part(path) for path in sorted(RESULTS.glob("*.json"))]
+    renew(RESULTS / "README.md", "speeds", "\n\n".join(parts), __doc__)
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ class Rival:
         return self._parameters
 
 
-def serve(learner: Learner, batch: Batch) -> list[torch.Tensor]:
+def predict(learner: Learner, batch: Batch) -> list[torch.Tensor]:
     """Compute the layers of a batch without a graph."""
     with torch.no_grad():
         return learner.layers(batch)

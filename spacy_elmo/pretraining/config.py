@@ -230,8 +230,10 @@ class PretrainConfig(_Section):
         config["model"] = with_pairs(config["model"])
         check_names(config)
         values: dict[str, Any] = with_text_paths(overrides or {})
+        if "model.replace" in values:
+            values["model.replace"] = with_pairs({"replace": values["model.replace"]})["replace"]
         for name, value in values.items():
-            if isinstance(value, Mapping) and name != "model.replace":
+            if isinstance(value, Mapping):
                 check_names(value, name)
         interpolated = Config().from_str(config.to_str(), overrides=values)
         return cls.of(interpolated, training=training)

@@ -10,6 +10,7 @@ from confection import Config
 
 from ..files import atomic_file, flush_folder, remove_folder, remove_partial
 from .config import PretrainConfig
+from .corpus.prepared import DESCRIPTION
 
 # config.cfg is not in this list, because a run that failed when it read its text leaves only this file.
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
@@ -54,11 +55,13 @@ def prepare_run_folder(
             never finished. Then the run in `out` is deleted, and the run in `out/replaced` is kept.
 
     Raises:
-        FileExistsError: `out` contains a run, but `resume` and `force` are both false.
+        FileExistsError: `out` contains a run, but `resume` and `force` are both false; or `out` contains other
+            files, with the names of files of a run.
         FileNotFoundError: the training text or the held-out text does not exist.
         ValueError: the run to resume has other settings (the message lists them), or the old run contains the
             corpus or the weights that the new run needs.
     """
+    _check_own(out)
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     if present and not (resume or force):
         raise FileExistsError(
@@ -119,6 +122,33 @@ def _set_aside(out: Path) -> None:
             path.unlink(missing_ok=True)
     flush_folder(replaced)
     flush_folder(out)
+
+
+def _check_own(out: Path) -> None:
+    """Check that the files of `out` that a run replaces or deletes were written by a run."""
+    names = {*_FILES, *_FOLDERS, _CONFIG}
+    for folder, is_own in (
+        ("corpus", lambda found: DESCRIPTION in found),
+        ("checkpoint", lambda found: all(name.endswith((".pt", ".partial")) for name in found)),
+        (REPLACED, names.issuperset),
+    ):
+        path = out / folder
+        found = {file.name for file in path.iterdir()} if path.is_dir() else set()
+        if found and not is_own(found):
+            raise FileExistsError(
+                f"{path} contains files that are not from a run ({', '.join(sorted(found)):.100}), and the run would"
+                " replace them. Choose another output folder"
+            )
+    # A run that failed when it read its text leaves only this file.
+    if (path := out / _CONFIG).exists() and not any(
+        (out / name).exists() for name in names - {_CONFIG}
+    ):
+        try:
+            PretrainConfig.of(Config().from_disk(path))
+        except ValueError:
+            raise FileExistsError(
+                f"{path} is not from a run, and the run would replace it. Choose another output folder"
+            ) from None
 
 
 def _check_sources(

@@ -34,9 +34,11 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
             formats can be compressed, too.
 
     Raises:
-        FileNotFoundError: `source` contains or matches no text file.
+        FileNotFoundError: `source` is empty, or contains or matches no text file.
         ValueError: a file has an unsupported suffix, or a name that is not UTF-8.
     """
+    if not source:
+        raise FileNotFoundError("The path of the text is empty")
     path = Path(source)
     suffixes = (
         *_READ_IN_DIRECTORIES,

@@ -128,10 +128,10 @@ def test_the_original_is_the_paper_s():
     assert (settings.dropout, settings.warmup_steps, settings.cooldown) == (0.1, 0, 0)
 
 
-@pytest.mark.parametrize("source", ["file", "dict"])
+@pytest.mark.parametrize("source", ["file", "dict", "override"])
 def test_replaced_characters_survive_the_config_of_the_run(tmp_path, source):
     """In a config file, "#" would begin a comment, and ":" would end a name."""
-    replace = {"#": "", ":": ".", "v": "u"}
+    replace = {"#": "", ":": ".", "=": "-", "v": "u"}
     sections = {
         "model": {**BiLMConfig().to_dict(), "replace": replace},
         "training": {"max_steps": 1},
@@ -145,8 +145,11 @@ def test_replaced_characters_survive_the_config_of_the_run(tmp_path, source):
         )
         path.write_text(text, "utf8")
         config = PretrainConfig.read(path)
-    else:
+    elif source == "dict":
         config = PretrainConfig.read(sections)
+    else:
+        del sections["model"]["replace"]
+        config = PretrainConfig.read(sections, {"model.replace": replace})
     Config(config.model_dump()).to_disk(tmp_path / "config.cfg")
     assert PretrainConfig.read(tmp_path / "config.cfg") == config
     assert dict(config.bilm.replace) == replace

@@ -92,6 +92,19 @@ def test_force_deletes_nothing_for_a_start_that_cannot_be(
     assert (out / "checkpoint").exists()
 
 
+@pytest.mark.parametrize(
+    "name", ["corpus/a.txt", "checkpoint/a.txt", "replaced/a.txt", "config.cfg"]
+)
+@pytest.mark.parametrize("force", [False, True])
+def test_files_of_others_are_never_replaced(tmp_path, make_run_config, name, force):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('[nlp]\nlang = "en"\n')
+    with pytest.raises(FileExistsError, match="not from a run"):
+        prepare_run_folder(tmp_path, make_run_config(), force=force)
+    assert path.read_text() == '[nlp]\nlang = "en"\n'
+
+
 def test_what_killed_runs_left_is_swept_away(tmp_path, make_run_config):
     out = tmp_path / "run"
     (out / ".corpus.12-34.partial").mkdir(parents=True)

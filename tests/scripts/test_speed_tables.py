@@ -1,12 +1,11 @@
-"""The tables of docs/speed.md say what the results of `make bench` say."""
+"""The tables of benchmarks/results/README.md say what the results of `make bench` say."""
 
 import copy
 import json
 
-from scripts.marked_page import ROOT, renewed
-from scripts.speed_tables import part
+from scripts.marked_page import renewed
+from scripts.speed_tables import RESULTS, part
 
-RESULTS = ROOT / "benchmarks" / "results"
 SIDES = {
     ("network", "float32"): 1000.4,
     ("products", "float32"): 1200.0,
@@ -31,7 +30,7 @@ REPORT = {
     "training": {
         "threads": 1,
         "mini": {
-            "serving": {"AllenNLP": 500.0, "float32": 2000.0, "bfloat16": 4100.0},
+            "prediction": {"AllenNLP": 500.0, "float32": 2000.0, "bfloat16": 4100.0},
             "training": {"AllenNLP": 100.0, "float32": 700.0, "bfloat16": 900.0},
         },
     },
@@ -53,19 +52,17 @@ REPORT = {
 
 
 def test_the_page_is_up_to_date():
-    page = (ROOT / "docs" / "speed.md").read_text("utf8")
+    page = (RESULTS / "README.md").read_text("utf8")
     content = "\n\n".join(part(path) for path in sorted(RESULTS.glob("*.json")))
     assert renewed(page, "speeds", content) == page
 
 
-def test_figures_are_those_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("scripts.speed_tables.ROOT", tmp_path)
-    path = tmp_path / "benchmarks" / "results" / "a-processor.json"
-    path.parent.mkdir(parents=True)
+def test_figures_are_those_of_the_file(tmp_path):
+    path = tmp_path / "a-processor.json"
     path.write_text(json.dumps(REPORT))
     lines = part(path).splitlines()
-    assert lines[0] == "### A Processor, family 26: C for avx2"
-    assert "[all figures](../benchmarks/results/a-processor.json)" in lines[2]
+    assert lines[0] == "## A Processor, family 26: C for avx2"
+    assert "[all figures](a-processor.json)" in lines[2]
     assert "| mini, training | 100 | 700 | 900 | 7.0 | 9.0 |" in lines
     # The batch of 32 alone.
     assert "| mini, one thread | 1,000 | 1,200 | 90 |" in lines
@@ -77,8 +74,7 @@ def test_figures_are_those_of_the_file(tmp_path, monkeypatch):
     )
 
 
-def test_a_processor_without_bfloat16(tmp_path, monkeypatch):
-    monkeypatch.setattr("scripts.speed_tables.ROOT", tmp_path)
+def test_a_processor_without_bfloat16(tmp_path):
     report = copy.deepcopy(REPORT)
     for speeds in report["training"]["mini"].values():
         speeds.pop("bfloat16")

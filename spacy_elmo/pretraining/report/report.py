@@ -157,8 +157,10 @@ def _card(config: PretrainConfig, best: Mapping[str, Any] | None) -> list[tuple[
             f"{4 * (network + head) / _MB:,.1f} MB with the head in float32,"
             f" {2 * network / _MB:,.1f} MB without it in float16",
         ),
-        ("tokenizer", config.prepare.description),
     ]
+    # A prepared corpus has its own tokenizer.
+    if config.paths.corpus is None:
+        rows.append(("tokenizer", config.prepare.description))
     return rows + [(name, _shown(value)) for name, value in config.card.items()]
 
 

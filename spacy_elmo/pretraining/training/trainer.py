@@ -295,10 +295,11 @@ def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> i
 
 
 def _digests(corpus: Corpus, vocabulary: Sequence[str], teacher: Teacher | None) -> dict[str, str]:
-    """Return hashes of the data that a checkpoint depends on: the corpus (distinct words and sentence
-    borders), the vocabulary of the softmax, and the teacher."""
+    """Return hashes of the data that a checkpoint depends on: the corpus (distinct words with their counts,
+    sentence borders, held-out text), the vocabulary of the softmax, and the teacher."""
+    dev = corpus.dev
     return {
-        "corpus": _digest(corpus.types, corpus.train.offsets),
+        "corpus": _digest(corpus.types, corpus.counts, corpus.train.offsets, dev.offsets, dev.ids),
         "vocabulary": _digest(vocabulary),
         "teacher": "" if teacher is None else teacher.digest,
     }
@@ -330,8 +331,8 @@ def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
             )
 
 
-def _digest(words: Sequence[str], offsets: np.ndarray | None = None) -> str:
+def _digest(words: Sequence[str], *arrays: np.ndarray) -> str:
     digest = Digest("\n".join(words).encode("utf8", "surrogatepass"))
-    if offsets is not None:
-        digest.update(np.ascontiguousarray(offsets).tobytes())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array))
     return digest.hexdigest()

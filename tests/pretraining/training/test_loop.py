@@ -145,9 +145,17 @@ def test_gradients_are_the_same_with_several_threads(corpus, make_config, tmp_pa
         assert_same_weights(tmp_path / "0", tmp_path / str(run))
 
 
-def test_another_corpus_is_refused(corpus, make_config, tmp_path):
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda corpus: {"types": [*corpus.types[:3], *reversed(corpus.types[3:])]},
+        lambda corpus: {"dev": dataclasses.replace(corpus.dev, ids=corpus.dev.ids[::-1])},
+    ],
+    ids=["words", "held-out text"],
+)
+def test_another_corpus_is_refused(corpus, make_config, tmp_path, change):
     next(train(make_config(), corpus, tmp_path / "run"))
-    other = dataclasses.replace(corpus, types=[*corpus.types[:3], *reversed(corpus.types[3:])])
+    other = dataclasses.replace(corpus, **change(corpus))
     with pytest.raises(ValueError, match="belongs to another corpus"):
         next(train(make_config(), other, tmp_path / "run", resume=True))
 
