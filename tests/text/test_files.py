@@ -69,6 +69,13 @@ def test_no_text(tmp_path, name):
         text_files(str(tmp_path / name))
 
 
+def test_an_empty_path_does_not_mean_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "text.txt").write_text("a b c\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="path of the text is empty"):
+        text_files("")
+
+
 def test_bytes_that_are_not_utf8_are_named_by_file_and_line(tmp_path):
     path = tmp_path / "latin.txt"
     path.write_bytes(b"fine\n\nna\xefve\n")

@@ -334,5 +334,5 @@ def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
 def _digest(words: Sequence[str], *arrays: np.ndarray) -> str:
     digest = Digest("\n".join(words).encode("utf8", "surrogatepass"))
     for array in arrays:
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
