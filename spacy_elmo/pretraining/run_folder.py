@@ -129,11 +129,11 @@ def _check_own(out: Path) -> None:
     names = {*_FILES, *_FOLDERS, _CONFIG}
     for folder, is_own in (
         ("corpus", lambda found: DESCRIPTION in found),
-        ("checkpoint", lambda found: all(name.endswith((".pt", ".partial")) for name in found)),
+        ("checkpoint", lambda found: all(name.endswith(".pt") for name in found)),
         (REPLACED, names.issuperset),
     ):
         path = out / folder
-        found = {file.name for file in path.iterdir()} if path.is_dir() else set()
+        found = {file.name for file in path.glob("[!.]*")}
         if found and not is_own(found):
             raise FileExistsError(
                 f"{path} contains files that are not from a run ({', '.join(sorted(found)):.100}), and the run would"
