@@ -1,1 +1,1 @@
-"""The shipped configs, installed as `spacy_elmo.configs`: of pretraining, and of every trainable component."""
+"""The shipped configs, installed as `spacy_elmo.configs`: of pretraining, and of most trainable components."""

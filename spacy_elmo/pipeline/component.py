@@ -234,7 +234,7 @@ class Elmo(TrainablePipe):
             self.listener_map[component_name] = rest
         else:
             del self.listener_map[component_name]
-        state_of(listener).unlink(self)
+        state_of(listener).link(None)
         return True
 
     def find_listeners(self, component: Any) -> None:

@@ -17,7 +17,7 @@ from .encode.encoder import averages, layers_and_width, shim_of
 from .factory_options import ElmoOptions
 from .pipeline_ref import PipelineRef
 from .store.cache import LayerCache
-from .store.extensions import install_extensions, store_layers, stored_layers, version_of
+from .store.extensions import install_extensions, store_layers, stored_layers
 from .store.hooks import set_hooks
 from .store.mapped_arrays import mapped_copy
 from .training_batch import NO_VERSION, TrainingBatch
@@ -104,16 +104,6 @@ class LayerSource(ConfigOnly):
         """Set the name of the component, and end the use of the arrays from `zeros`. The component calls this
         method whenever spaCy links the listeners of the pipeline."""
         self.name, self._zeros = name, _NO_ZEROS
-
-    def has(self, docs: Sequence[Doc]) -> bool:
-        """Return True if one of the Docs is in the current training batch, or has layers that the current
-        weights have computed."""
-        batch, version = self._batch, shim_of(self.model).version
-        return any(
-            (batch is not None and id(doc) in batch.docs)
-            or version_of(doc, str(self.name)) == version
-            for doc in docs
-        )
 
     # Prediction
 

@@ -55,8 +55,8 @@ def prepare_run_folder(
             never finished. Then the run in `out` is deleted, and the run in `out/replaced` is kept.
 
     Raises:
-        FileExistsError: `out` contains a run, but `resume` and `force` are both false; or `out` contains other
-            files, with the names of files of a run.
+        FileExistsError: `out` contains a run, but `resume` and `force` are both false; or `out` contains a
+            folder or `config.cfg` that has the name of one of a run, but is not from a run.
         FileNotFoundError: the training text or the held-out text does not exist.
         ValueError: the run to resume has other settings (the message lists them), or the old run contains the
             corpus or the weights that the new run needs.
@@ -125,7 +125,8 @@ def _set_aside(out: Path) -> None:
 
 
 def _check_own(out: Path) -> None:
-    """Check that the files of `out` that a run replaces or deletes were written by a run."""
+    """Check that the subfolders of `out` that a run replaces or deletes, or its `config.cfg` if there is no
+    other file of a run, were written by a run."""
     names = {*_FILES, *_FOLDERS, _CONFIG}
     for folder, is_own in (
         ("corpus", lambda found: DESCRIPTION in found),
@@ -144,11 +145,12 @@ def _check_own(out: Path) -> None:
         (out / name).exists() for name in names - {_CONFIG}
     ):
         try:
-            PretrainConfig.of(Config().from_disk(path))
-        except ValueError:
+            PretrainConfig.read(path)
+        except (OSError, ValueError) as error:
             raise FileExistsError(
-                f"{path} is not from a run, and the run would replace it. Choose another output folder"
-            ) from None
+                f"{path} is not from a run of this version, and the run would replace it. Delete it, or choose another"
+                f" output folder ({error})"
+            ) from error
 
 
 def _check_sources(

@@ -1,14 +1,11 @@
 """The statements of docs/train.md on pipelines that are composed of parts of others."""
 
-import gc
-
 import pytest
 import spacy
 from numpy.testing import assert_array_equal
-from thinc.api import Adam, fix_random_seed
+from thinc.api import Adam
 
-from spacy_elmo.bilm.weights import Weights
-from tests import pipelines, tiny
+from tests import pipelines
 from tests.pipelines import TEXTS, listening
 
 
@@ -67,44 +64,6 @@ def test_components_of_two_pipelines_share_a_frozen_bilm(weights, tmp_path):
     both = spacy.load(tmp_path / "both")
     with both.select_pipes(disable="one"):
         assert tags(both) == expected
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_a_pipeline_learns_the_same_after_another_has_sourced_its_component(
-    weights, tmp_path, frozen
-):
-    """spaCy shares the component, with its listener, between both pipelines."""
-    other_weights = tmp_path / "other.safetensors"
-    Weights.from_bilm(tiny.bilm(tiny.config(), seed=7), card={}).save(other_weights)
-    scores = []
-    for sources in (False, True):
-        fix_random_seed(0)
-        nlp = listening(weights, "one", frozen=frozen)
-        optimizer = pipelines.trained(nlp)
-        if sources:
-            other = pipelines.blank(other_weights)
-            other.add_pipe("one", source=nlp)
-            list(other.pipe(TEXTS))
-        before = pipelines.parameters(nlp)
-        pipelines.step(nlp, optimizer)
-        assert bool(pipelines.changed(before, pipelines.parameters(nlp))) != frozen
-        scores.append(nlp.get_pipe("one").model.predict(list(nlp.pipe(TEXTS))))
-    for alone, shared in zip(*scores, strict=True):
-        assert_array_equal(alone, shared)
-
-
-@pytest.mark.parametrize("survivor", [0, 1])
-def test_a_shared_component_survives_one_of_its_pipelines(weights, survivor):
-    both = [listening(weights, "one", frozen=True), pipelines.blank(weights)]
-    pipelines.trained(both[0], 3)
-    expected = tags(both[0])
-    both[1].add_pipe("one", source=both[0])
-    both[1 - survivor].add_pipe("sentencizer")  # links the listener again
-    assert [tags(nlp) for nlp in both] == [expected, expected]
-    nlp = both.pop(survivor)
-    both.clear()
-    gc.collect()
-    assert tags(nlp) == expected
 
 
 @pytest.mark.parametrize("way", ["python", "config"])

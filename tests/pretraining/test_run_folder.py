@@ -105,6 +105,16 @@ def test_files_of_others_are_never_replaced(tmp_path, make_run_config, name, for
     assert path.read_text() == '[nlp]\nlang = "en"\n'
 
 
+def test_a_run_is_restarted_beside_hidden_files(tmp_path, make_run_config):
+    """Systems and killed runs leave hidden files. A run that failed when it read its text leaves config.cfg."""
+    config = make_run_config()
+    prepare_run_folder(tmp_path, config)
+    for folder in ("corpus", "checkpoint", "replaced"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / ".DS_Store").touch()
+    assert not prepare_run_folder(tmp_path, config, force=True).has_checkpoint
+
+
 def test_what_killed_runs_left_is_swept_away(tmp_path, make_run_config):
     out = tmp_path / "run"
     (out / ".corpus.12-34.partial").mkdir(parents=True)

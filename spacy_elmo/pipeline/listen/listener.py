@@ -19,13 +19,12 @@ _SENTINEL = "elmo_listener"
 
 
 class ListenerState(ConfigOnly):
-    """The settings of a listener, and the listener's links to `elmo` components. This object is not saved with
-    the model.
+    """The settings of a listener, and the listener's link to an `elmo` component. This object is not saved
+    with the model.
 
-    A pipeline links the listener to its `elmo` component. If another pipeline has sourced the component with
-    the listener, both pipelines share the listener, which is then linked to the `elmo` components of both. A
-    copy of a listener (`nlp.rehearse` makes such copies) has the same links as the original. If a whole
-    pipeline is copied or unpickled, the new `elmo` component links the new listeners to itself.
+    A copy of a listener (`nlp.rehearse` makes such copies) is linked to the same `elmo` component as the
+    original. If a whole pipeline is copied or unpickled, the new `elmo` component links the new listeners to
+    itself.
 
     Args:
         upstream_name: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
@@ -39,21 +38,16 @@ class ListenerState(ConfigOnly):
         self.docs_are_copies = False
         """True if the component with the listener passes copies of Docs to its model. The `EntityLinker`
         does so: it trains on copies of Docs, and predicts on excerpts of Docs."""
-        self._upstreams: list[weakref.ref[Any]] = []
-
-    @property
-    def _existing(self) -> list[Any]:
-        return [upstream for link in self._upstreams if (upstream := link()) is not None]
+        self._upstream: weakref.ref[Any] | None = None
 
     @property
     def linked_to(self) -> Any:
-        """The `elmo` component that was linked last; None if there is no link, or if no linked component
-        exists any more."""
-        return next(iter(self._existing), None)
+        """The linked `elmo` component; None if there is no link, or if the component no longer exists."""
+        return self._upstream() if self._upstream is not None else None
 
     @property
     def source(self) -> LayerSource:
-        """Object from which this listener reads the layers that the `elmo` component linked last computes.
+        """Object from which this listener reads the layers that the linked `elmo` component computes.
 
         Raises:
             ValueError: no `elmo` component is linked.
@@ -70,33 +64,16 @@ class ListenerState(ConfigOnly):
             )
         return upstream.source
 
-    def source_of(self, docs: list[Doc]) -> LayerSource:
-        """Return the source of the linked `elmo` component that has processed these Docs, or else `source`.
-
-        Raises:
-            ValueError: no `elmo` component is linked.
-        """
-        if len(self._existing) > 1:
-            for upstream in self._existing:
-                if upstream.source.has(docs):
-                    return upstream.source
-        return self.source
-
     def link(self, upstream: Any) -> None:
-        """Link the listener to the `elmo` component `upstream`."""
-        self.unlink(upstream)
-        self._upstreams.insert(0, weakref.ref(upstream))
-
-    def unlink(self, upstream: Any) -> None:
-        """Remove the link to the `elmo` component `upstream`, if there is one."""
-        self._upstreams = [weakref.ref(other) for other in self._existing if other is not upstream]
+        """Link the listener to the `elmo` component `upstream`; None: unlink the listener."""
+        self._upstream = weakref.ref(upstream) if upstream is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_upstreams": []}  # weak references cannot be pickled
+        return {**self.__dict__, "_upstream": None}  # weak references cannot be pickled
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ListenerState":
         copied = ListenerState(self.upstream_name, self.width)
-        copied._upstreams, copied.docs_are_copies = list(self._upstreams), self.docs_are_copies
+        copied._upstream, copied.docs_are_copies = self._upstream, self.docs_are_copies
         return copied
 
 
@@ -157,8 +134,7 @@ def forward(
 ) -> tuple[list[Floats2d], Callable]:
     """Apply the listener's scalar mix to the layers of Docs from the linked `elmo` component."""
     state = state_of(model)
-    source = state.source_of(docs)
-    return mix_layers(source, model.layers[0], docs, is_train, copies=state.docs_are_copies)
+    return mix_layers(state.source, model.layers[0], docs, is_train, copies=state.docs_are_copies)
 
 
 def mix_layers(

@@ -104,15 +104,9 @@ def stored_layers(doc: Doc, component: str, version: str | None = None) -> Float
     if layers is None or layers.ndim != 3 or layers.shape[1] != len(doc):
         return None
     if version is not None and component in stored:
-        return layers if version_of(doc, component) == version else None
+        versions = getattr(stored, "versions", {})
+        return layers if versions.get(component) == version else None
     return layers
-
-
-def version_of(doc: Doc, component: str) -> str | None:
-    """Return the identifier of the weights that have computed the layers of a component on a Doc; None if the
-    Doc has no such layers, or if the weights are unknown."""
-    versions: dict[str, str] = getattr(doc.user_data.get(_KEY), "versions", {})
-    return versions.get(component)
 
 
 def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
