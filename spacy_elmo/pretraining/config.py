@@ -229,11 +229,7 @@ class PretrainConfig(_Section):
             config.setdefault(section, {})
         config["model"] = with_pairs(config["model"])
         check_names(config)
-        values: dict[str, Any] = with_text_paths(overrides or {})
-        if "model" in values:
-            values["model"] = with_pairs(values["model"])
-        if "model.replace" in values:
-            values["model.replace"] = with_pairs({"replace": values["model.replace"]})["replace"]
+        values: dict[str, Any] = with_pairs(with_text_paths(overrides or {}), "model.replace")
         for name, value in values.items():
             if isinstance(value, Mapping):
                 check_names(value, name)

@@ -19,12 +19,12 @@ def with_text_paths(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def with_pairs(model: Any) -> Any:
-    """Return the section `[model]` with `replace` as a list of pairs. A config file would store a mapping as a
-    section, in which the letters "#" and ";" begin a comment, and "=" and ":" end a name."""
-    if isinstance(model, Mapping) and isinstance(model.get("replace"), Mapping):
-        return {**model, "replace": [list(pair) for pair in model["replace"].items()]}
-    return model
+def with_pairs(settings: Any, name: str = "replace") -> Any:
+    """Return settings, such as those of `[model]`, with the mapping `name` as a list of pairs. A config file would
+    store the mapping as a section, in which the letters "#" and ";" begin a comment, and "=" and ":" end a name."""
+    if isinstance(settings, Mapping) and isinstance(settings.get(name), Mapping):
+        return {**settings, name: [list(pair) for pair in settings[name].items()]}
+    return settings
 
 
 def check_names(section: Mapping[str, Any], place: str = "") -> None:

@@ -61,8 +61,8 @@ def prepare_run_folder(
         ValueError: the run to resume has other settings (the message lists them), or the old run contains the
             corpus or the weights that the new run needs.
     """
-    _check_own(out)
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
+    _check_own(out, present)
     if present and not (resume or force):
         raise FileExistsError(
             f"{out} already contains a run ({', '.join(present)}). To continue it, set resume (`--resume`); to replace"
@@ -124,14 +124,13 @@ def _set_aside(out: Path) -> None:
     flush_folder(out)
 
 
-def _check_own(out: Path) -> None:
-    """Check that the subfolders of `out` that a run replaces or deletes, or its `config.cfg` if there is no
-    other file of a run, were written by a run."""
-    names = {*_FILES, *_FOLDERS, _CONFIG}
+def _check_own(out: Path, present: list[str]) -> None:
+    """Check that the subfolders of `out` that a run replaces or deletes were written by a run, and also
+    `config.cfg`, if no other file of a run is present."""
     for folder, is_own in (
         ("corpus", lambda found: DESCRIPTION in found),
         ("checkpoint", lambda found: all(name.endswith(".pt") for name in found)),
-        (REPLACED, names.issuperset),
+        (REPLACED, {*_FILES, *_FOLDERS, _CONFIG}.issuperset),
     ):
         path = out / folder
         found = {file.name for file in path.glob("[!.]*")}
@@ -140,10 +139,7 @@ def _check_own(out: Path) -> None:
                 f"{path} contains files that are not from a run ({', '.join(sorted(found)):.100}), and the run would"
                 " replace them. Choose another output folder"
             )
-    # A run that failed when it read its text leaves only this file.
-    if (path := out / _CONFIG).exists() and not any(
-        (out / name).exists() for name in names - {_CONFIG}
-    ):
+    if not present and (path := out / _CONFIG).exists():
         try:
             PretrainConfig.read(path)
         except (OSError, ValueError) as error:
