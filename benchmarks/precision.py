@@ -20,7 +20,7 @@ from spacy.training import Corpus
 from spacy_elmo.bilm.matmul_precision import Precision
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.weight_names import find_weights
+from spacy_elmo.weight_names import find_weights
 
 SENTENCES_AT_ONCE = 64
 

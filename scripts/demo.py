@@ -18,9 +18,9 @@ from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
 from wasabi import Printer
 
-from spacy_elmo.analysis.contexts.neighbors import nearest
-from spacy_elmo.analysis.contexts.occurrences import find_in_sentences, find_occurrences
-from spacy_elmo.corpora.passages import read_passages
+from spacy_elmo.lab.contexts.neighbors import nearest
+from spacy_elmo.lab.contexts.occurrences import find_in_sentences, find_occurrences
+from spacy_elmo.lab.corpora.passages import read_passages
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "corpus" / "sample"

@@ -20,11 +20,11 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.weight_names import find_weights
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus.batches import Batcher, Epoch
 from spacy_elmo.pretraining.corpus.prepared import Corpus
 from spacy_elmo.pretraining.training.loss import targets
+from spacy_elmo.weight_names import find_weights
 
 _BATCH_TOKENS, _MAX_LENGTH = 4096, 100
 _PRIOR_COUNT = 30.0

@@ -10,8 +10,8 @@ from pathlib import Path
 import spacy
 from thinc.api import Config
 
-from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
 from spacy_elmo.pipeline.training_config import add_listening, shipped_configs, title
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "quickstart.html"
 COMPONENTS = (

@@ -7,7 +7,7 @@ import json
 
 from spacy_elmo.bilm.self_test import GOLDEN, digests, small_networks
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.weight_names import bundled_names, find_weights
+from spacy_elmo.weight_names import bundled_names, find_weights
 
 
 def main() -> None:

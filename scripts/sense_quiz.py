@@ -22,7 +22,7 @@ import numpy as np
 from spacy.language import Language
 from wasabi import Printer
 
-from spacy_elmo.corpora.pipelines import load_pipeline
+from spacy_elmo.lab.corpora.pipelines import load_pipeline
 
 QUIZ = Path(__file__).parent.parent / "corpus" / "sample" / "senses" / "quiz.tsv"
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from .about import __version__
 
 if TYPE_CHECKING:
-    from .analysis.language_model import LanguageModel
     from .bilm.weights import Weights
     from .converters.api import convert
-    from .embedding.embed_corpus import embed
-    from .embedding.vectors import open_vectors
+    from .lab.embedding.embed_corpus import embed
+    from .lab.embedding.vectors import open_vectors
+    from .lab.language_model import LanguageModel
+    from .lab.search.index import SearchIndex
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
     from .pretraining.run import CorpusReady, Finished, Preparing, pretrain
     from .pretraining.run_folder import FolderReady
-    from .search.index import SearchIndex
 
 __all__ = [
     "CorpusReady",
@@ -45,16 +45,16 @@ _MODULES = {
     "CorpusReady": ".pretraining.run",
     "Finished": ".pretraining.run",
     "FolderReady": ".pretraining.run_folder",
-    "LanguageModel": ".analysis.language_model",
+    "LanguageModel": ".lab.language_model",
     "Preparing": ".pretraining.run",
     "PretrainingStopped": ".pretraining.training.loop",
-    "SearchIndex": ".search.index",
+    "SearchIndex": ".lab.search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",
-    "embed": ".embedding.embed_corpus",
+    "embed": ".lab.embedding.embed_corpus",
     "install_extensions": ".pipeline.store.extensions",
     "layers_of": ".pipeline.store.extensions",
-    "open_vectors": ".embedding.vectors",
+    "open_vectors": ".lab.embedding.vectors",
     "pretrain": ".pretraining.run",
     "set_hooks": ".pipeline.store.hooks",
 }

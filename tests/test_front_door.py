@@ -84,7 +84,7 @@ def test_types(tmp_path):
     command += ["--cache-dir", str(tmp_path / "cache"), str(file)]
     output = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True).stdout
     assert 'Revealed type is "spacy_elmo.bilm.weights.Weights"' in output
-    assert "spacy_elmo.analysis.language_model.LanguageModel" in output
+    assert "spacy_elmo.lab.language_model.LanguageModel" in output
     assert 'Argument 1 to "open_vectors" has incompatible type "int"' in output
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spacy_elmo.analysis.figures import save_figure
+from spacy_elmo.lab.figures import save_figure
 
 from .rounds import Result
 

@@ -12,7 +12,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.analysis.probe.linear import fit_linear
+from spacy_elmo.lab.probe.linear import fit_linear
 
 _DOCS_AT_ONCE = 128
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.analysis.contexts.occurrences import Occurrence
+from spacy_elmo.lab.contexts.occurrences import Occurrence
 
 from .tables import Table
 

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.analysis.figures import save_figure
+from spacy_elmo.lab.figures import save_figure
 
 from .gain_chart import VARIANT_NAMES, chart_of_gains
 from .report import TITLE

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import jinja2
 import srsly
 
-from spacy_elmo.analysis.figures import save_figure
 from spacy_elmo.files import atomic_file
+from spacy_elmo.lab.figures import save_figure
 
 from . import tables
 from .curve_chart import noise_chart, share_chart

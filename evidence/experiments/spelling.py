@@ -16,7 +16,7 @@ from spacy.tokens import DocBin
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.spelling import AS_GIVEN, Spelling
-from spacy_elmo.catalogue.weight_names import find_weights
+from spacy_elmo.weight_names import find_weights
 
 
 def spelling_of(weights: str | None) -> Spelling:

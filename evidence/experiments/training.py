@@ -20,9 +20,9 @@ from spacy.training import Example
 from spacy.util import registry
 from weasel.util import get_hash
 
-from spacy_elmo.catalogue.weight_names import default_weights
 from spacy_elmo.files import atomic_file, atomic_folder, remove_partial
 from spacy_elmo.run_lock import lock
+from spacy_elmo.weight_names import default_weights
 
 from .plan import Run
 from .results import record_of

@@ -17,7 +17,7 @@ from .errors import report_errors
 from .terminal import file_size
 
 if TYPE_CHECKING:
-    from ..catalogue.models import PublicModel, RemoteFile
+    from ..converters.models import PublicModel, RemoteFile
 
 
 def download_cli(
@@ -48,8 +48,8 @@ def download_cli(
     downloaded again.
     """
     with report_errors():
-        from ..catalogue.download import cache_folder, folder_of
-        from ..catalogue.models import RemoteFile, find_model, known_models
+        from ..converters.download import cache_folder, folder_of
+        from ..converters.models import RemoteFile, find_model, known_models
 
         models = known_models()
         if name is None:
@@ -115,7 +115,7 @@ def _languages(models: list[PublicModel]) -> str:
 def _fetch(
     files: Sequence[RemoteFile], folder: Path, conversion: list[str], *, quiet: bool
 ) -> None:
-    from ..catalogue.download import fetch, first_checksum, sha256_of
+    from ..converters.download import fetch, first_checksum, sha256_of
 
     paths = []
     for file in files:

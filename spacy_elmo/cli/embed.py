@@ -31,7 +31,7 @@ from .progress import reading_bar
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from ..embedding.embed_corpus import Engine
+    from ..lab.embedding.embed_corpus import Engine
 
 
 class FormatChoice(str, Enum):
@@ -116,9 +116,9 @@ def embed_cli(
         if engine == EngineChoice.here:
             use_gpu(gpu_id)
         compute = _engine(engine, gpu=gpu_id >= 0, code=code)
-        from ..corpora.items import corpus_files
-        from ..embedding.embed_corpus import embed_shards
-        from ..embedding.embedder import EmbedOptions
+        from ..lab.corpora.items import corpus_files
+        from ..lab.embedding.embed_corpus import embed_shards
+        from ..lab.embedding.embedder import EmbedOptions
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
         options = EmbedOptions(layers.value, dtype.value, pooling.value if pooling else None)
@@ -134,11 +134,11 @@ def embed_cli(
 
 def _engine(name: EngineChoice, *, gpu: bool, code: Path | None) -> Engine:
     if name == EngineChoice.here:
-        from ..embedding.embed_corpus import embed_here
+        from ..lab.embedding.embed_corpus import embed_here
 
         return embed_here
     try:
-        from ..embedding.on_ray import embed_on_ray
+        from ..lab.embedding.on_ray import embed_on_ray
     except ImportError as error:
         raise ValueError(
             f'--engine ray needs Ray: pip install "spacy-elmo[ray]" ({error})'

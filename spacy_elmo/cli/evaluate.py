@@ -52,10 +52,10 @@ def evaluate_cli(
     """
     with report_errors():
         from ..bilm.weights import Weights
-        from ..catalogue.weight_names import find_weights
         from ..pretraining.perplexity import NOTHING, evaluate
         from ..pretraining.training.distributed import device
         from ..text.files import text_files
+        from ..weight_names import find_weights
 
         weights = Weights.load(find_weights(source))
         settings = tokenizer_settings(weights.card, lang, tokenized)

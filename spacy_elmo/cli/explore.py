@@ -48,13 +48,13 @@ def explore_cli(
     """
     with report_errors():
         try:
-            from ..explore.server import listen, make_server
+            from ..lab.explore.server import listen, make_server
         except ImportError as error:
             raise ValueError(
                 f'explore needs more packages: pip install "spacy-elmo[explore]" ({error})'
             ) from error
-        from ..catalogue.weight_names import find_weights
-        from ..explore.explorer import Explorer
+        from ..lab.explore.explorer import Explorer
+        from ..weight_names import find_weights
 
         signal.signal(signal.SIGTERM, _interrupt)  # so a temporary index is removed
         find_weights(source)  # raises an error now, and not after a corpus is indexed
@@ -81,7 +81,7 @@ def _index(
 ) -> Iterator[Path]:
     """Yield the folder of a word index: `corpus` itself, if this is an index. Otherwise create a temporary
     index of the text `corpus`."""
-    from ..search.index_files import is_index
+    from ..lab.search.index_files import is_index
 
     if is_index(Path(corpus)):
         if lang is not None or tokenized:

@@ -45,10 +45,10 @@ def export_cli(
     """
     with report_errors():
         from ..bilm.weights import Weights
-        from ..catalogue.weight_names import find_weights
         from ..converters.allennlp import export as allennlp
         from ..converters.bilm_tf import export as bilm_tf
         from ..converters.onnx import export as onnx
+        from ..weight_names import find_weights
 
         module = {"bilm-hdf5": bilm_tf, "allennlp": allennlp, "onnx": onnx}[format.value]
         path = find_weights(source)

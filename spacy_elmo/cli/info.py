@@ -41,8 +41,8 @@ def info_cli(
     with report_errors():
         from ..bilm.kernels.native import active_kernels
         from ..bilm.weights import Weights
-        from ..catalogue.download import sha256_of
-        from ..catalogue.weight_names import find_weights
+        from ..converters.download import sha256_of
+        from ..weight_names import find_weights
 
         path = find_weights(source)
         weights = Weights.load(path)
@@ -74,7 +74,7 @@ def _self_test(source: str) -> None:
         from ..bilm import self_test
         from ..bilm.kernels.native import active_kernels
         from ..bilm.weights import Weights
-        from ..catalogue.weight_names import find_weights
+        from ..weight_names import find_weights
 
         path = find_weights(source)
         found = dict(self_test.small_networks())

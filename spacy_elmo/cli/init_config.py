@@ -136,8 +136,8 @@ def _shipped(name: str) -> str:
 
 def _blank(weights: str | None, lang: str | None) -> Language:
     """Create a pipeline with the component elmo. Print warnings to standard error."""
-    from ..catalogue.weight_names import default_weights
-    from ..corpora.blank import blank_pipeline
+    from ..lab.corpora.blank import blank_pipeline
+    from ..weight_names import default_weights
 
     nlp, warnings = blank_pipeline(weights or default_weights(lang or "en"), lang)
     for warning in warnings:

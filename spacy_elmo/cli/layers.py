@@ -38,8 +38,8 @@ def layers_cli(
     with report_errors():
         import_code(code)
         files = check_figure_files(out)
-        from ..analysis.layers.layer_weights import distinct_names, layer_weights
-        from ..corpora.pipelines import saved_pipeline
+        from ..lab.corpora.pipelines import saved_pipeline
+        from ..lab.layers.layer_weights import distinct_names, layer_weights
 
         with progress_bar("pipelines", total=len(pipelines), quiet=quiet) as bar:
             mixes = []
@@ -54,8 +54,8 @@ def layers_cli(
             if path.suffix == ".json":
                 write_json(path, [{"pipeline": n, **asdict(mix)} for n, mix in mixes])
                 continue
-            from ..analysis.figures import save_figure
-            from ..analysis.layers.layer_chart import layer_chart
+            from ..lab.figures import save_figure
+            from ..lab.layers.layer_chart import layer_chart
 
             save_figure(layer_chart(named), path, title="Layer weights of the biLM")
     n_layers = max(len(mix.weights) for _, mix in named)

@@ -27,9 +27,9 @@ from .pipelines import load_pipeline, use_gpu
 from .progress import reading_bar
 
 if TYPE_CHECKING:
-    from ..analysis.contexts.neighbors import Neighbor
-    from ..analysis.contexts.occurrence_map import Plane
-    from ..analysis.contexts.occurrences import Occurrences
+    from ..lab.contexts.neighbors import Neighbor
+    from ..lab.contexts.occurrence_map import Plane
+    from ..lab.contexts.occurrences import Occurrences
 
 _MAX_COLUMN = 120
 
@@ -78,10 +78,10 @@ def neighbors_cli(
                 "Nothing to do. Use --query SENTENCE to find neighbors, --out FILE to draw a map, or both"
             )
         use_gpu(gpu_id)
-        from ..analysis.contexts.neighbors import nearest
-        from ..analysis.contexts.occurrences import find_in_sentences, find_occurrences
-        from ..corpora.items import corpus_files
-        from ..corpora.passages import read_passages
+        from ..lab.contexts.neighbors import nearest
+        from ..lab.contexts.occurrences import find_in_sentences, find_occurrences
+        from ..lab.corpora.items import corpus_files
+        from ..lab.corpora.passages import read_passages
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
         passages = read_passages(text, tokenized=tokenized)
@@ -125,17 +125,17 @@ def _save(
     word: str,
     source: str,
 ) -> None:
-    from ..analysis.contexts.occurrence_map import drawable, project
+    from ..lab.contexts.occurrence_map import drawable, project
 
     planes = project(corpus, queries)
     title = f"Uses of \u201c{word}\u201d"
     if path.suffix == ".json":
         write_json(path, _record(corpus, queries, neighbors, planes))
         return
-    from ..analysis.figures import save_figure
-    from ..explore.map_chart import map_chart
-    from ..explore.page import save_map
-    from ..explore.word_view import word_view
+    from ..lab.explore.map_chart import map_chart
+    from ..lab.explore.page import save_map
+    from ..lab.explore.word_view import word_view
+    from ..lab.figures import save_figure
 
     view = word_view(corpus, queries, neighbors, drawable(planes))
     if path.suffix == ".html":

@@ -24,7 +24,7 @@ def check_figure_files(paths: list[Path] | None) -> list[Path]:
         check_output_file(path, force=True)
     if any(path.suffix != ".json" for path in files):
         try:
-            from ..analysis import figures  # noqa: F401
+            from ..lab import figures  # noqa: F401
         except ImportError as error:
             raise ValueError(
                 f'--out needs a library for figures: pip install "spacy-elmo[figures]" ({error})'

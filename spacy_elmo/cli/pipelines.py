@@ -27,7 +27,7 @@ def use_gpu(gpu_id: int) -> None:
 def load_pipeline(source: str, *, lang: str | None, tokenized: bool) -> Language:
     """Load a pipeline, or create a blank pipeline with the weights of a biLM (see
     `corpora.pipelines.load_pipeline`). Print the warnings."""
-    from ..corpora import pipelines
+    from ..lab.corpora import pipelines
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)
     for warning in warnings:

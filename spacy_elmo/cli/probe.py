@@ -22,10 +22,10 @@ from .progress import progress_bar
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from ..analysis.probe.layers import LayerReader
-    from ..analysis.probe.part_of_speech import TagScores
-    from ..analysis.probe.word_sense import SenseScores
-    from ..corpora.senses import SenseSentence
+    from ..lab.corpora.senses import SenseSentence
+    from ..lab.probe.layers import LayerReader
+    from ..lab.probe.part_of_speech import TagScores
+    from ..lab.probe.word_sense import SenseScores
 
 probe_cli = typer.Typer(
     name="probe",
@@ -81,8 +81,8 @@ def word_sense_cli(
     """
     with report_errors():
         _check(out, gpu_id)
-        from ..analysis.probe.word_sense import NearestSense
-        from ..corpora.senses import read_first_senses, read_senses
+        from ..lab.corpora.senses import read_first_senses, read_senses
+        from ..lab.probe.word_sense import NearestSense
         from ..text.files import text_files
 
         first = None if first_senses is None else read_first_senses(first_senses)
@@ -129,7 +129,7 @@ def part_of_speech_cli(
     """
     with report_errors():
         _check(out, gpu_id)
-        from ..analysis.probe.part_of_speech import probe_tags, read_tags
+        from ..lab.probe.part_of_speech import probe_tags, read_tags
 
         texts = [read_tags(file, column.value) for file in (train, dev, test)]
         n_sentences = sum(len(text.sentences) for text in texts)
@@ -151,7 +151,7 @@ def _check(out: Path | None, gpu_id: int) -> None:
 
 
 def _annotated(file: Path) -> list[SenseSentence]:
-    from ..corpora.senses import read_senses
+    from ..lab.corpora.senses import read_senses
 
     sentences = list(read_senses([file]))
     if not any(sentence.instances for sentence in sentences):
@@ -160,7 +160,7 @@ def _annotated(file: Path) -> list[SenseSentence]:
 
 
 def _reader(source: str, bar: tqdm) -> LayerReader:
-    from ..analysis.probe.layers import LayerReader
+    from ..lab.probe.layers import LayerReader
 
     return LayerReader(load_pipeline(source, lang=None, tokenized=True), bar.update)
 

@@ -22,7 +22,7 @@ from .standard_input import standard_input
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-    from ..analysis.language_model import Substitute, TokenScores
+    from ..lab.language_model import Substitute, TokenScores
     from ..pretraining.config import Prepare
 
 
@@ -62,11 +62,11 @@ def score_cli(
     </S> the end of a sentence. The text is split into sentences by the same rule as in the command prepare.
     """
     with report_errors():
-        from ..analysis.language_model import LanguageModel
         from ..bilm.weights import Weights
-        from ..catalogue.weight_names import find_weights
+        from ..lab.language_model import LanguageModel
         from ..pipeline.encode.spans import sentence_spans
         from ..pretraining.training.distributed import device
+        from ..weight_names import find_weights
 
         weights = Weights.load(find_weights(source))
         docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))

@@ -29,7 +29,7 @@ from .standard_input import standard_input
 from .word_index import make_word_index
 
 if TYPE_CHECKING:
-    from ..search.index import Hit
+    from ..lab.search.index import Hit
 
 search_cli = typer.Typer(
     name="search",
@@ -110,9 +110,9 @@ def index_cli(
                 )
                 msg.good(f"Index: {out_dir}, {tokens:,} tokens")
                 return
-            from ..corpora.items import corpus_files
-            from ..search.corpus_index import add_corpus, corpus_source
-            from ..search.index import SearchIndex
+            from ..lab.corpora.items import corpus_files
+            from ..lab.search.corpus_index import add_corpus, corpus_source
+            from ..lab.search.index import SearchIndex
 
             nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
             about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
@@ -158,8 +158,8 @@ def query_cli(
     """
     with report_errors():
         import_code(code)
-        from ..search.corpus_index import query_pipeline
-        from ..search.index import SearchIndex
+        from ..lab.search.corpus_index import query_pipeline
+        from ..lab.search.index import SearchIndex
 
         index = SearchIndex.from_disk(index_dir)
         nlp = query_pipeline(index, pipeline)

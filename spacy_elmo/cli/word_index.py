@@ -14,9 +14,9 @@ def make_word_index(
 ) -> int:
     """Write a word index of the corpus `text` to a folder, with the pipeline or weights `source`. Show a
     progress bar, and return the number of tokens."""
-    from ..analysis.contexts.write_occurrences import write_occurrences
-    from ..corpora.items import corpus_files
-    from ..search.corpus_index import corpus_source
+    from ..lab.contexts.write_occurrences import write_occurrences
+    from ..lab.corpora.items import corpus_files
+    from ..lab.search.corpus_index import corpus_source
 
     nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
     about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import torch
 
 from ..bilm.weights import Weights
-from ..catalogue.weight_names import is_foreign
 from ..files import check_output_file
+from ..weight_names import is_foreign
 from .formats import choose
 from .readers.archive import opened
 from .result import Conversion

@@ -17,7 +17,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
-from ..catalogue.weight_names import AUTO
+from ..weight_names import AUTO
 from .factory_options import BiLMOptions, ElmoOptions, default_options
 from .layer_source import ComputedLayers, LayerSource
 from .listen.listener import is_listener, state_of

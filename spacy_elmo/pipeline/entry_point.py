@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..catalogue.weight_names import AUTO, default_weights
+from ..weight_names import AUTO, default_weights
 from .factory_options import ElmoOptions, default_options, flatten_options
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from spacy.tokens import Doc, Span
 from thinc.types import Floats3d
 
 from ..bilm.matmul_precision import PRECISIONS, Precision
-from ..catalogue.weight_names import AUTO
+from ..weight_names import AUTO
 from .config_only import ConfigOnly
 
 Trainable: TypeAlias = Literal["all", "lstm", "top"]

@@ -11,7 +11,7 @@ from typing import Any
 from spacy.language import Language
 
 from ..bilm.weights import Weights
-from ..catalogue.weight_names import find_weights, ways_to_weights
+from ..weight_names import find_weights, ways_to_weights
 
 _FIELDS = {"author": "author", "license": "licence", "url": "url", "description": "corpus"}
 """Mapping from the names of fields in spaCy's meta (in the list `sources`) to the names of the same fields in

@@ -13,8 +13,8 @@ from string import Template
 import torch
 
 from ..bilm.weights import Weights
-from ..catalogue.weight_names import ENTRY_POINTS, bundled_names
 from ..files import atomic_folder
+from ..weight_names import ENTRY_POINTS, bundled_names
 from .weights_readme import creative_commons, model_card
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_v[0-9]+")

@@ -6,7 +6,7 @@ import torch
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.token_cache import TokenCache
-from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS, find_weights
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 
 SENTENCES = [["a", "cat", "sat"], ["naïve"], [], ["鳥", "sat", "a", "cat", "a", "cat"], ["cat"] * 9]

@@ -7,7 +7,7 @@ import torch
 from spacy_elmo.bilm import self_test
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.weight_names import bundled_names, find_weights
+from spacy_elmo.weight_names import bundled_names, find_weights
 from tests.threads import torch_threads
 
 pytestmark = pytest.mark.skipif(native.processor() is None, reason="there are no kernels")

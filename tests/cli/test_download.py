@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from spacy_elmo.catalogue import models
-from spacy_elmo.catalogue.download import folder_of
-from tests.catalogue.http_server import CONTENT, Server
+from spacy_elmo.converters import models
+from spacy_elmo.converters.download import folder_of
 from tests.commands import elmo
+from tests.converters.download.http_server import CONTENT, Server
 
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
-from spacy_elmo.corpora import items as corpus
-from spacy_elmo.embedding.vectors import open_vectors
+from spacy_elmo.lab.corpora import items as corpus
+from spacy_elmo.lab.embedding.vectors import open_vectors
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines, tiny
 from tests.commands import elmo
 from tests.processes import command, start
@@ -25,7 +25,7 @@ from pathlib import Path
 
 from spacy.language import Language
 
-from spacy_elmo.corpora import items as corpus
+from spacy_elmo.lab.corpora import items as corpus
 
 corpus.CHARACTERS_PER_SHARD = 300
 seen = 0
@@ -173,7 +173,7 @@ def test_no_text(weights, tmp_path):
 
 
 def test_missing_ray(weights, text, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "spacy_elmo.embedding.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "spacy_elmo.lab.embedding.on_ray", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     code, output = invoke(weights, text, tmp_path / "out", "--engine", "ray")
     assert code == 1 and 'pip install "spacy-elmo[ray]"' in output

@@ -5,10 +5,10 @@ import torch
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS, find_weights
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.converters.allennlp import conversion as allennlp
 from spacy_elmo.converters.bilm_tf import hdf5_conversion as bilm_hdf5
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 from tests.commands import elmo
 

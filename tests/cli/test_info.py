@@ -13,8 +13,8 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.kernels.native import active_kernels
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.weight_names import find_weights
 from spacy_elmo.cli import elmo_cli
+from spacy_elmo.weight_names import find_weights
 from tests import tiny
 from tests.commands import elmo
 

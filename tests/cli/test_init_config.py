@@ -14,9 +14,9 @@ from spacy.util import load_config
 from thinc.api import Adam
 from typer.testing import CliRunner
 
-from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.pipeline.training_config import shipped_configs
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS
 from tests import consumers, pipelines, tiny
 from tests.converters import foreign
 

@@ -105,8 +105,8 @@ def test_missing_pipeline(tmp_path):
 
 
 def test_drawing_needs_its_library(trained, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "spacy_elmo.analysis.figures", raising=False)
-    monkeypatch.delattr("spacy_elmo.analysis.figures", raising=False)
+    monkeypatch.delitem(sys.modules, "spacy_elmo.lab.figures", raising=False)
+    monkeypatch.delattr("spacy_elmo.lab.figures", raising=False)
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     code, output = invoke(trained[0], "-o", tmp_path / "out.png")
     assert code == 1 and 'pip install "spacy-elmo[figures]"' in output

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from spacy_elmo import weight_names
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue import weight_names
 from spacy_elmo.cli import pretrain
 from spacy_elmo.cli.pretrain import _format
 from spacy_elmo.pretraining.training.log import Progress

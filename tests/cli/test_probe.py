@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from spacy_elmo.analysis.probe.layers import LayerReader
-from spacy_elmo.analysis.probe.part_of_speech import probe_tags, read_tags
+from spacy_elmo.lab.probe.layers import LayerReader
+from spacy_elmo.lab.probe.part_of_speech import probe_tags, read_tags
 from tests import pipelines, tiny
 from tests.commands import elmo_as_shown
 

@@ -27,7 +27,7 @@ from experiments.results import (
 )
 from experiments.tables import Table
 
-from spacy_elmo.analysis.figures import save_figure
+from spacy_elmo.lab.figures import save_figure
 from tests.evidence.folders import EVIDENCE
 
 SIZE = {"raw_words": None, "tok2vec_words": 5_000_000}

@@ -75,7 +75,7 @@ def test_every_module_that_writes_has_a_writer():
         if called & _ATOMIC and path.name != "files.py":
             writing.add(".".join(path.relative_to(_PACKAGE).with_suffix("").parts))
     # `init-config` writes as all others, and downloads are tested with their server.
-    assert writing - {"cli.init_config", "catalogue.download"} == {
+    assert writing - {"cli.init_config", "converters.download"} == {
         w.module for w in WRITERS.values()
     }
 

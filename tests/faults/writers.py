@@ -16,16 +16,16 @@ import torch
 from confection import Config
 from spacy.language import Language
 
-from spacy_elmo.analysis.figures import save_figure
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli.output_files import write_json
 from spacy_elmo.converters.allennlp import export as allennlp
 from spacy_elmo.converters.bilm_tf import export as bilm_tf
 from spacy_elmo.converters.onnx import export as onnx
-from spacy_elmo.corpora import items
-from spacy_elmo.embedding.embed_corpus import embed_shards
-from spacy_elmo.explore.page import save_map
+from spacy_elmo.lab.corpora import items
+from spacy_elmo.lab.embedding.embed_corpus import embed_shards
+from spacy_elmo.lab.explore.page import save_map
+from spacy_elmo.lab.figures import save_figure
 from spacy_elmo.pipeline.store.cache import LayerFiles
 from spacy_elmo.pipeline.weights_package import write_package
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
@@ -154,11 +154,11 @@ WRITERS = {
     "weights": Writer("bilm.weights", "w.safetensors", lambda p, v: weights_of(v).save(p)),
     "checkpoint": Writer("pretraining.training.checkpoint", "checkpoint", _save_checkpoint),
     "prepare": Writer("pretraining.corpus.prepare", "corpus", _prepare),
-    "embed": Writer("embedding.folder", "vectors", _embed("safetensors"), resumable=True),
-    "embed-hdf5": Writer("embedding.embed_corpus", "v.hdf5", _embed("hdf5"), resumable=True),
-    "embed-parquet": Writer("embedding.embed_corpus", "v.parquet", _embed("parquet"), resumable=True),
-    "index-exact": Writer("search.index_files", "index", _index("exact")),
-    "index-hnsw": Writer("search.index_files", "index", _index("hnsw")),
+    "embed": Writer("lab.embedding.folder", "vectors", _embed("safetensors"), resumable=True),
+    "embed-hdf5": Writer("lab.embedding.embed_corpus", "v.hdf5", _embed("hdf5"), resumable=True),
+    "embed-parquet": Writer("lab.embedding.embed_corpus", "v.parquet", _embed("parquet"), resumable=True),
+    "index-exact": Writer("lab.search.index_files", "index", _index("exact")),
+    "index-hnsw": Writer("lab.search.index_files", "index", _index("hnsw")),
     "layers": Writer("pipeline.store.cache", "k.npy", _layers),
     "package": Writer("pipeline.weights_package", "x", _package),
     "bilm-hdf5": Writer(
@@ -171,8 +171,8 @@ WRITERS = {
         "converters.onnx.export", "m.onnx", lambda p, v: onnx.export(weights_of(v), p, force=True)
     ),
     "json": Writer("cli.output_files", "r.json", lambda p, v: write_json(p, {"a": [v] * 9})),
-    "figure": Writer("analysis.figures", "f.html", _figure),
-    "map": Writer("explore.page", "m.html", lambda p, v: save_map(p, {"n": v}, title="t", source="s")),
+    "figure": Writer("lab.figures", "f.html", _figure),
+    "map": Writer("lab.explore.page", "m.html", lambda p, v: save_map(p, {"n": v}, title="t", source="s")),
     "report": Writer(
         "pretraining.report.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
     ),

@@ -8,13 +8,13 @@ import numpy as np
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.analysis.contexts.occurrence_index import OCCURRENCES, OccurrenceIndex
-from spacy_elmo.analysis.contexts.write_occurrences import write_occurrences
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.digest import with_digests
+from spacy_elmo.lab.contexts.occurrence_index import OCCURRENCES, OccurrenceIndex
+from spacy_elmo.lab.contexts.write_occurrences import write_occurrences
+from spacy_elmo.lab.search.index import SearchIndex
+from spacy_elmo.lab.search.index_files import SENTENCES, IndexFormat
 from spacy_elmo.pipeline.store.extensions import install_extensions
-from spacy_elmo.search.index import SearchIndex
-from spacy_elmo.search.index_files import SENTENCES, IndexFormat
 from tests import pipelines, tiny
 from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text
 from tests.fuzz.containers import damaged_npy

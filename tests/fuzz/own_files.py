@@ -12,14 +12,14 @@ from spacy_elmo.bilm import weights as weights_module
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.start_state import StartState
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.corpora.items import Shard
 from spacy_elmo.digest import with_digests
-from spacy_elmo.embedding import shard_file
-from spacy_elmo.embedding.folder import VectorFolder
-from spacy_elmo.embedding.hdf5 import read_hdf5_settings, write_hdf5
-from spacy_elmo.embedding.parquet import read_parquet_settings, write_parquet
-from spacy_elmo.embedding.shard_file import encode_shard
-from spacy_elmo.embedding.vectors import open_vectors
+from spacy_elmo.lab.corpora.items import Shard
+from spacy_elmo.lab.embedding import shard_file
+from spacy_elmo.lab.embedding.folder import VectorFolder
+from spacy_elmo.lab.embedding.hdf5 import read_hdf5_settings, write_hdf5
+from spacy_elmo.lab.embedding.parquet import read_parquet_settings, write_parquet
+from spacy_elmo.lab.embedding.shard_file import encode_shard
+from spacy_elmo.lab.embedding.vectors import open_vectors
 from spacy_elmo.pipeline.store.cache import LayerFiles
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare

@@ -11,9 +11,9 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.download import fetch
-from spacy_elmo.catalogue.models import RemoteFile
 from spacy_elmo.cli import elmo_cli
+from spacy_elmo.converters.download import fetch
+from spacy_elmo.converters.models import RemoteFile
 from spacy_elmo.pretraining.config import PretrainConfig
 from tests import tiny
 from tests.fuzz.bytes_and_values import damaged_bytes, damaged_json, damaged_text

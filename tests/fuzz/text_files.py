@@ -8,7 +8,7 @@ from random import Random
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.corpora.items import read_shards
+from spacy_elmo.lab.corpora.items import read_shards
 from spacy_elmo.text.documents import documents
 from tests.fuzz.bytes_and_values import Damage, damaged_bytes, damaged_json, damaged_text
 from tests.fuzz.containers import damaged_docbin, packed

@@ -7,7 +7,6 @@ import pytest
 import spacy
 from spacy.util import registry
 
-from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS
 from spacy_elmo.pipeline.factory_options import (
     BiLMOptions,
     ElmoOptions,
@@ -15,6 +14,7 @@ from spacy_elmo.pipeline.factory_options import (
     flatten_options,
 )
 from spacy_elmo.pipeline.listen.scalar_mix import MixOptions
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines
 
 

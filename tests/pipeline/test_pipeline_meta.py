@@ -11,7 +11,7 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.weight_names import FOLDER, bundled_names
+from spacy_elmo.weight_names import FOLDER, bundled_names
 from tests import pipelines, tiny
 
 CARD = {
@@ -130,7 +130,7 @@ def test_another_language_warns_where_the_weights_are_named(tmp_path, weights):
     (warning,) = caught
     message = str(warning.message)
     assert message.startswith(f"The biLM of weights={str(weights)!r} was trained on language 'en'")
-    assert "`python -m spacy elmo download many-langs-fi`" in message
+    assert "`python -m spacy elmo download`" in message
     assert Path(warning.filename).name == "pipeline_meta.py"
     # Once: neither at its use nor in the saved pipeline.
     nlp("talo")

@@ -12,12 +12,12 @@ import srsly
 import torch
 from thinc.api import Config
 
+from spacy_elmo import weight_names
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import BOS, EOS, UNK
-from spacy_elmo.catalogue import weight_names
-from spacy_elmo.catalogue.weight_names import default_weights, find_weights, known_names
 from spacy_elmo.pipeline.weights_package import head_file, write_package
+from spacy_elmo.weight_names import default_weights, find_weights, known_names
 from tests import tiny
 
 NAME = "la_elmo_tiny_v2"
@@ -131,7 +131,7 @@ def test_a_language_without_weights_is_an_error_at_add_pipe(lang, monkeypatch):
 
 
 def test_public_models_of_the_language_are_named():
-    with pytest.raises(ValueError, match="spacy elmo download .*pt"):
+    with pytest.raises(ValueError, match="spacy elmo download"):
         spacy.blank("pt").add_pipe("elmo")
 
 

@@ -13,8 +13,8 @@ from spacy_elmo import (
     PretrainingStopped,
     Weights,
     pretrain,
+    weight_names,
 )
-from spacy_elmo.catalogue import weight_names
 from spacy_elmo.pretraining.corpus.prepared import Corpus
 from spacy_elmo.pretraining.training import checkpoint
 from tests.disk import tree

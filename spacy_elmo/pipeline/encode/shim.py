@@ -19,8 +19,8 @@ from ...bilm.kernels.prepacked import check_precision
 from ...bilm.model import BiLM, plain_inference
 from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
-from ...catalogue.weight_names import AUTO, default_weights, find_weights
 from ...digest import Digest
+from ...weight_names import AUTO, default_weights, find_weights
 from ..factory_options import BiLMOptions, Trainable
 from .parameters import (
     change_counters,

@@ -13,7 +13,7 @@ from ...bilm.model import BiLM
 from ...bilm.weights import Weights
 from ...bilm.words.char_ids import BOS, EOS, UNK
 from ...bilm.words.spelling import Spelling
-from ...catalogue.weight_names import find_weights
+from ...weight_names import find_weights
 from ..config import PretrainConfig
 from ..corpus.prepared import Corpus
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.catalogue.weight_names import DEFAULT_WEIGHTS, find_weights
 from spacy_elmo.converters.onnx.export import export
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 
 WORDS = ["a", "cat", "Cat", "naïve", "鳥", "🙂", "extraordinarily", "unheard-of", "</S>", ""]

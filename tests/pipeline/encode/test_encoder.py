@@ -14,7 +14,6 @@ from thinc.api import PyTorchShim, data_validation
 
 from spacy_elmo.bilm import self_test
 from spacy_elmo.bilm.kernels import native
-from spacy_elmo.catalogue.weight_names import bundled_names
 from spacy_elmo.pipeline.encode.encoder import (
     BiLM_v1,
     averages,
@@ -24,6 +23,7 @@ from spacy_elmo.pipeline.encode.encoder import (
 )
 from spacy_elmo.pipeline.encode.spans import rule_spans, sentence_spans, whole_docs, window_spans
 from spacy_elmo.pipeline.factory_options import BiLMOptions
+from spacy_elmo.weight_names import bundled_names
 from tests import tiny
 from tests.pipelines import TEXTS, assert_close, assert_same
 

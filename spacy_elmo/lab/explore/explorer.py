@@ -1,0 +1,206 @@
+"""Backend of the web page `explore`. It answers the requests of the page with JSON objects."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Token
+
+from ...bilm.weights import Weights
+from ...weight_names import find_weights
+from ..contexts.neighbors import nearest
+from ..contexts.occurrence_index import OccurrenceIndex, numpy_layers
+from ..contexts.occurrence_map import project
+from ..corpora.pipelines import elmo_and_later
+from ..language_model import LanguageModel
+from ..search.corpus_index import index_pipeline
+from ..search.normalize import normalize
+from .word_view import word_view
+
+Answer: TypeAlias = dict[str, Any]
+
+MAX_CHARACTERS = 1_000
+"""Largest number of characters of a sentence."""
+MAX_SENTENCES = 2
+_NEIGHBORS = 8
+_SUBSTITUTES = 6
+_SPELLINGS = 12
+_RECENT_DOCS = 32
+_DIGITS = 3
+
+
+class Explorer:
+    """Backend of the web page `explore`. The results of its methods are JSON objects for the page.
+
+    Args:
+        nlp: the pipeline that has computed the vectors in `index`.
+        index: the occurrences of each word in a corpus, with their vectors.
+        language_model: the biLM with its softmax head. None: the page shows no surprise and no substitutes.
+        name: name of the weights, which the page shows.
+    """
+
+    def __init__(
+        self,
+        nlp: Language,
+        index: OccurrenceIndex,
+        language_model: LanguageModel | None,
+        *,
+        name: str,
+    ) -> None:
+        self._nlp = nlp
+        self._index = index
+        self._language_model = language_model
+        self._name = name
+        self._disabled = elmo_and_later(nlp)[1:]
+        # Keep recent Docs: a click on a word asks about a sentence that the page already shows.
+        self._doc = functools.lru_cache(_RECENT_DOCS)(self._process)
+
+    @classmethod
+    def load(cls, weights: str, index: str | Path) -> Explorer:
+        """Load weights, and a word index that was computed with these weights.
+
+        Args:
+            weights: path or name of the weights.
+            index: folder of the word index.
+
+        Raises:
+            OSError: the weights or the index cannot be read.
+            ValueError: the index was computed with other weights, or a file is damaged.
+        """
+        opened = OccurrenceIndex(index)
+        nlp = index_pipeline(opened.about, weights)
+        loaded = Weights.load(find_weights(weights))
+        has_head = loaded.info()["head"]
+        return cls(
+            nlp, opened, LanguageModel(loaded) if has_head else None, name=Path(weights).name
+        )
+
+    def overview(self) -> Answer:
+        """Return what the page shows first, such as the name of the weights and the size of the corpus."""
+        return {
+            "weights": self._name,
+            "tokens": self._index.tokens,
+            "sentences": self._index.sentences,
+            "layers": len(self._index.centre),
+            "language_model": self._language_model is not None,
+            "max_characters": MAX_CHARACTERS,
+        }
+
+    def answer_sentences(self, texts: Sequence[str]) -> Answer:
+        """Return the tokens of one or two sentences. With a language model, each token has its surprise in
+        bits: -log2 of its probability after the words before it, and before the words after it.
+
+        Raises:
+            ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too
+                long.
+        """
+        return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
+
+    def answer_word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
+        """Return what the page shows about a token in one of the sentences.
+
+        The result contains the occurrences of the word in the corpus, the occurrences nearest to the token, a
+        2-D map of the occurrences for each layer, words with a similar spelling, words that could replace the
+        token, and the cosines of the token with all tokens of the sentences.
+
+        Args:
+            texts: one or two sentences.
+            sentence: index of the sentence in `texts`, from 0.
+            token: index of the token in the sentence, from 0.
+
+        Raises:
+            ValueError: there is no such token, the token is whitespace, or `texts` is invalid.
+        """
+        docs = self._docs(texts)
+        if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):
+            raise ValueError(f"Sentence {sentence} has no token {token}")
+        word = docs[sentence][token]
+        if word.is_space:
+            raise ValueError(f"Token {token} of sentence {sentence} is whitespace")
+        uses = self._index.find(word.text)
+        view = None
+        if uses is not None:
+            query = self._index.query(word, uses)
+            neighbors = nearest(query, uses, _NEIGHBORS)
+            view = word_view(uses, query, neighbors, project(uses, query))
+        return {
+            "word": word.text,
+            "count": self._index.count(word.text),
+            "uses": view,
+            "spellings": [
+                {
+                    "word": near.word,
+                    "count": near.occurrences,
+                    "cosine": round(float(near.cosine), _DIGITS),
+                }
+                for near in self._index.similar_spellings(word, _SPELLINGS)
+            ],
+            "substitutes": self._substitutes(word),
+            "likeness": [self._cosines(word, doc) for doc in docs],
+        }
+
+    def _docs(self, texts: Sequence[str]) -> list[Doc]:
+        if not 1 <= len(texts) <= MAX_SENTENCES:
+            raise ValueError(f"Expected 1 to {MAX_SENTENCES} sentences, but got {len(texts)}")
+        for text in texts:
+            if len(text) > MAX_CHARACTERS:
+                raise ValueError(
+                    f"The sentence has {len(text):,} characters. The limit is {MAX_CHARACTERS:,}"
+                )
+            if not text.strip():
+                raise ValueError("The sentence is empty. Write a few words")
+        return [self._doc(text) for text in texts]
+
+    def _process(self, text: str) -> Doc:
+        return self._nlp(text, disable=self._disabled)
+
+    def _tokens(self, doc: Doc) -> list[Answer]:
+        tokens = [
+            {
+                "text": token.text,
+                "space": bool(token.whitespace_),
+                "blank": token.is_space,
+                "count": self._index.count(token.text),
+            }
+            for token in doc
+        ]
+        if self._language_model is not None:
+            scores = self._language_model.score(doc)
+            for i, token in enumerate(tokens):
+                if not token["blank"]:
+                    token["surprise"] = {
+                        "before": _bits(scores.forward[i]),
+                        "after": _bits(scores.backward[i]),
+                    }
+                    token["unknown"] = bool(scores.unknown[i])
+        return tokens
+
+    def _substitutes(self, token: Token) -> Answer | None:
+        if self._language_model is None:
+            return None
+        by_context = self._language_model.substitutes_by_context(token, _SUBSTITUTES)
+        return {
+            context: [
+                {"word": substitute.word, "probability": math.exp(substitute.log_probability)}
+                for substitute in substitutes
+            ]
+            for context, substitutes in by_context.items()
+        }
+
+    def _cosines(self, word: Token, doc: Doc) -> list[list[float]]:
+        """Return the cosine of the token `word` with each token of a Doc, as one list for each layer."""
+        vectors = normalize(numpy_layers(doc) - self._index.centre)
+        queries = numpy_layers(word.doc)[:, word.i : word.i + 1]
+        cosines = np.einsum("lnw,lw->ln", vectors, normalize(queries - self._index.centre)[:, 0])
+        return cosines.astype("float64").round(_DIGITS).tolist()
+
+
+def _bits(log_probability: float) -> float:
+    """Convert a natural log-probability to the surprise in bits, -log2(probability)."""
+    return round(float(-log_probability) / math.log(2), 2)

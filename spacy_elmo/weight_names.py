@@ -1,0 +1,177 @@
+"""Names of the weights that can be loaded: bundled weights, and weights in installed packages."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+AUTO = "auto"
+"""Value of the option `weights` that selects the default biLM for the language of the pipeline."""
+DEFAULT_WEIGHTS = "en_base_v2"
+"""Name of the default biLM for English."""
+ENTRY_POINTS = "spacy_elmo_weights"
+"""Group of the Python entry points with which installed packages declare weights. The name of an entry point
+is the name of the weights. The entry point refers to an object {"language": ..., "path": ...}."""
+_FOREIGN = re.compile(r"\.(hdf5|h5|zip|tar|tar\.gz|tgz|pkl|th|pt|bin|ckpt|index|json)$")
+"""Pattern for the suffixes of model files of other programs."""
+_VERSIONED = re.compile(r"(?P<model>.+)_v(?P<version>[0-9]+)")
+FOLDER = Path(__file__).parent / "weights"
+
+
+def bundled_names() -> list[str]:
+    """Return the names of the biLMs that are part of this package, sorted."""
+    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
+
+
+def installed_names(lang: str | None = None) -> list[str]:
+    """Return the names of the weights in installed packages of weights, sorted.
+
+    Args:
+        lang: only return weights for this language code. None: any language.
+    """
+    names = sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
+    return names if lang is None else [name for name in names if _language(name) == lang]
+
+
+def known_names() -> list[str]:
+    """Return the names of all bundled weights, followed by the names of all installed weights."""
+    return bundled_names() + [name for name in installed_names() if name not in bundled_names()]
+
+
+def default_weights(lang: str | None) -> str:
+    """Return the name of the default biLM for a language.
+
+    For English, the default is a bundled biLM. For another language, the default is the newest version of the
+    biLM that is installed for this language.
+
+    Args:
+        lang: language code of the pipeline. None if the language is unknown. For example, the architecture
+            `spacy-elmo.ElmoTok2Vec.v1` does not know the language of its pipeline.
+
+    Raises:
+        ValueError: the language is unknown.
+        ValueError: no biLM for the language is installed. The message says how to get a biLM.
+        ValueError: several different biLMs for the language are installed.
+    """
+    if lang is None:
+        raise ValueError(
+            f'weights = "{AUTO}" only works in the component elmo, which knows the language of the pipeline. Give the'
+            f' name of the weights, such as weights = "{DEFAULT_WEIGHTS}"'
+        )
+    if lang == "en":
+        return DEFAULT_WEIGHTS
+    names = installed_names(lang)
+    if newest := _newest(names):
+        return newest
+    if names:
+        advice = f'Choose one of them, for example weights = "{names[0]}"'
+    else:
+        advice = "Weights for another language are only used if you name them"
+    raise ValueError(f"{ways_to_weights(lang)}. {advice}")
+
+
+def ways_to_weights(lang: str) -> str:
+    """Return a text for an error message: a list of the installed weights for a language, or, if there are
+    none, advice on how to get weights."""
+    if lang == "en":
+        return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
+    if names := installed_names(lang):
+        return f"Installed weights for the language {lang!r}: {', '.join(names)}"
+    return (
+        f"No biLM for the language {lang!r} is installed. Install a package of weights, if there is one"
+        f" (docs/languages.md lists them). Or download a public biLM, which `python -m spacy elmo download` lists, and"
+        " convert it. Or train a biLM on raw text: run `python -m spacy elmo init-config"
+        f" {lang}.cfg --from pretrain_language`, then `python -m spacy elmo pretrain {lang}.cfg runs/{lang}"
+        f" --prepare.lang {lang} --paths.raw_text TEXT`, and set weights ="
+        f' "runs/{lang}/model-best.safetensors"'
+    )
+
+
+def find_weights(weights: str) -> Path:
+    """Return the path of a weights file.
+
+    Args:
+        weights: name of a bundled biLM, name of an installed biLM, or path of a weights file. If several of
+            them exist, the first in this order is used.
+
+    Raises:
+        FileNotFoundError: there are no weights with this name or path. The message lists the known names.
+        ValueError: the path is a folder, or a model file of another program.
+        ValueError: the package that contains the weights is damaged.
+    """
+    if weights in bundled_names():
+        return FOLDER / f"{weights}.safetensors"
+    if weights in installed_names():
+        return Path(_declared(weights)["path"])
+    path = Path(weights)
+    if not path.exists():
+        names = ", ".join(known_names()) or "none"
+        raise FileNotFoundError(
+            f"Cannot find the weights {weights!r}: there is no file {path.absolute()}, and no biLM of this name."
+            f" Bundled and installed biLMs: {names}. {_way_to(weights)}"
+        )
+    if is_foreign(path) or path.is_dir():
+        raise ValueError(
+            f"{path} is not a weights file of spacy-elmo (.safetensors). If it is a model of another program, convert"
+            f" it: `python -m spacy elmo convert auto {path} ours.safetensors`"
+        )
+    return path
+
+
+def is_foreign(path: Path) -> bool:
+    """Return True if the name of a file is that of a model of another program."""
+    return _FOREIGN.search(path.name) is not None
+
+
+def _way_to(weights: str) -> str:
+    """Return advice for an error message about weights that do not exist.
+
+    Args:
+        weights: the name or path that the user has given.
+    """
+    if _FOREIGN.search(weights):
+        return "Convert a model of another program first: `python -m spacy elmo convert --help`"
+    if _VERSIONED.fullmatch(weights):
+        return "If a package has weights of this name, install it first: `python -m pip install FOLDER`"
+    advice = "Use one of these names, or the path of a .safetensors file."
+    return f"{advice} `python -m spacy elmo download` lists public models"
+
+
+def _newest(names: list[str]) -> str | None:
+    """Return the name with the highest version, such as `base_v2` for `base_v1` and `base_v2`. Return None if
+    `names` is empty, or if the names belong to different models."""
+    if len(names) == 1:
+        return names[0]
+    versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]
+    if len(versions) < len(names) or len({match["model"] for match in versions}) != 1:
+        return None
+    return max(versions, key=lambda match: int(match["version"]))[0]
+
+
+def _language(name: str) -> str | None:
+    """Return the language code of installed weights. If the package that contains the weights is damaged,
+    warn and return None."""
+    try:
+        return str(_declared(name)["language"])
+    except ValueError as error:
+        warnings.warn(str(error), stacklevel=4)
+        return None
+
+
+def _declared(name: str) -> dict[str, Any]:
+    """Return the language and the path that a package declares for the weights `name`.
+
+    Raises:
+        ValueError: the package that contains the weights is damaged.
+    """
+    point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
+    try:
+        declared = point.load()
+        return {"language": declared["language"], "path": declared["path"]}
+    except Exception as error:
+        raise ValueError(
+            f"The package of the weights {name!r} ({point.value}) is damaged: {error!r}. Install it again"
+        ) from error

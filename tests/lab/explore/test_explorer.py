@@ -1,0 +1,133 @@
+"""Answers are compared with the functions that compute them."""
+
+import math
+
+import numpy as np
+import pytest
+import spacy
+
+from spacy_elmo import LanguageModel
+from spacy_elmo.lab.explore.explorer import MAX_CHARACTERS, Explorer
+from tests.lab.explore.conftest import TEXT, WEIGHTS
+
+SENTENCE = "I borrowed money from the bank for a house."
+BANK = 5
+
+
+@pytest.fixture(scope="module")
+def doc():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": WEIGHTS})
+    return nlp(SENTENCE)
+
+
+@pytest.fixture(scope="module")
+def answer(explorer):
+    return explorer.answer_word([SENTENCE], 0, BANK)
+
+
+def test_surprise_is_the_score_in_bits(explorer, doc):
+    (tokens,) = explorer.answer_sentences([SENTENCE])["sentences"]
+    scores = LanguageModel.from_file(WEIGHTS).score(doc)
+    assert "".join(t["text"] + " " * t["space"] for t in tokens) == SENTENCE
+    for name, values in (("before", scores.forward), ("after", scores.backward)):
+        bits = [token["surprise"][name] for token in tokens]
+        np.testing.assert_allclose(bits, -values / math.log(2), atol=0.01)
+    assert [token["count"] for token in tokens][BANK] == 7
+
+
+def test_whitespace_has_no_surprise(explorer):
+    tokens = explorer.answer_sentences(["A \n bank"])["sentences"][0]
+    assert [token["blank"] for token in tokens] == [False, True, False]
+    assert "surprise" not in tokens[1]
+
+
+def test_nearest_uses(explorer, doc, answer):
+    uses = answer["uses"]
+    assert answer["count"] == len(uses["sentences"]) == 7
+    texts = [use["left"] + use["word"] + use["right"] for use in uses["sentences"]]
+    assert texts[:2] == TEXT.splitlines()[:2]
+    assert uses["sentences"][1]["source"].endswith("text.txt:2")
+    assert [layer["name"] for layer in uses["layers"]] == ["layer 1", "layer 2"]
+    centre = explorer._index.centre[1:]
+    vectors = explorer._index.find("bank").vectors - centre
+    query = doc._.elmo_layers[1:, BANK, None] - centre
+    lengths = np.linalg.norm(vectors, axis=-1) * np.linalg.norm(query, axis=-1)
+    for layer, cosines in zip(
+        uses["layers"], (vectors * query).sum(axis=-1) / lengths, strict=True
+    ):
+        order = np.argsort(-cosines)
+        (nearby,) = layer["neighbors"]
+        assert [near["use"] for near in nearby] == order.tolist()
+        np.testing.assert_allclose([n["cosine"] for n in nearby], cosines[order], atol=1e-3)
+        assert len(layer["points"]) == 7 and len(layer["queries"]) == 1
+
+
+def test_a_sentence_of_the_corpus_is_its_own_nearest_use(explorer):
+    text = "She asked the bank for a loan."
+    for layer in explorer.answer_word([text], 0, 3)["uses"]["layers"]:
+        near = layer["neighbors"][0][0]
+        assert near["cosine"] == pytest.approx(1, abs=2e-3)  # float16 on disk
+        assert layer["points"][near["use"]] == pytest.approx(layer["queries"][0], abs=2e-2)
+
+
+def test_substitutes(answer, doc):
+    by_context = LanguageModel.from_file(WEIGHTS).substitutes_by_context(doc[BANK], 6)
+    for context, expected in by_context.items():
+        shown = answer["substitutes"][context]
+        assert [one["word"] for one in shown] == [one.word for one in expected]
+        logs = [math.log(one["probability"]) for one in shown]
+        np.testing.assert_allclose(logs, [one.log_probability for one in expected], atol=1e-6)
+
+
+def test_cosines(explorer, doc, answer):
+    layers = doc._.elmo_layers - explorer._index.centre
+    unit = layers / np.linalg.norm(layers, axis=-1, keepdims=True)
+    cosines = np.einsum("lnw,lw->ln", unit, unit[:, BANK])
+    np.testing.assert_allclose(answer["likeness"][0], cosines, atol=1e-3)
+
+
+def test_spellings(explorer):
+    """Layer 0 depends only on characters: the corpus has no "banks", but it has "bank"."""
+    answer = explorer.answer_word(["Two banks closed."], 0, 1)
+    assert answer["uses"] is None and answer["count"] == 0
+    assert answer["spellings"][0]["word"] == "bank" and answer["spellings"][0]["count"] == 7
+    assert "bank" not in [s["word"] for s in explorer.answer_word(["A bank."], 0, 1)["spellings"]]
+
+
+def test_without_a_language_model(explorer):
+    plain = Explorer(explorer._nlp, explorer._index, None, name="w")
+    assert plain.overview()["language_model"] is False
+    assert "surprise" not in plain.answer_sentences(["A bank."])["sentences"][0][0]
+    assert plain.answer_word(["A bank."], 0, 1)["substitutes"] is None
+
+
+@pytest.mark.parametrize(
+    "texts, message",
+    [
+        ([], "1 to 2 sentences, but got 0"),
+        (["a"] * 3, "1 to 2 sentences, but got 3"),
+        (["a", " \n"], "empty"),
+        (["a" * (MAX_CHARACTERS + 1)], "1,001 characters. The limit is 1,000"),
+    ],
+)
+def test_bad_sentences(explorer, texts, message):
+    with pytest.raises(ValueError, match=message):
+        explorer.answer_sentences(texts)
+
+
+@pytest.mark.parametrize("sentence, token", [(1, 0), (-1, 0), (0, 3), (0, -1)])
+def test_no_such_token(explorer, sentence, token):
+    with pytest.raises(ValueError, match=f"Sentence {sentence} has no token {token}"):
+        explorer.answer_word(["A bank."], sentence, token)
+    with pytest.raises(ValueError, match="is whitespace"):
+        explorer.answer_word(["A \n bank."], 0, 1)
+
+
+def test_other_weights_are_refused(index_folder, tmp_path):
+    from tests import tiny
+
+    path = tmp_path / "w.safetensors"
+    tiny.save(path, {"language": "en"})
+    with pytest.raises(ValueError, match="is not the pipeline of the index, or has changed"):
+        Explorer.load(str(path), index_folder)

@@ -1,0 +1,156 @@
+"""The layer weights of components are those of their mixes."""
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo.lab.layers.layer_weights import distinct_names, layer_weights
+from tests import pipelines, tiny
+
+WEIGHTS = {"input": ([0.25, 0.5, 0.25], 1.5), "output": ([0.125, 0.125, 0.75], 0.5)}
+
+
+@pytest.fixture
+def weights(tmp_path):
+    return tiny.save(tmp_path / "w.safetensors", {"language": "en"})
+
+
+def learn(mix, weights, gamma):
+    mix.set_param("scalars", np.log(np.array(weights, dtype="f")) + 7)  # softmax sees no shift
+    mix.set_param("scale", np.array([gamma - 1], dtype="f"))
+
+
+def enhanced(weights, *sides, inline=False):
+    """Return a pipeline with an ElmoEnhanced in its tagger, and the weights that its mixes should have learnt."""
+    nlp = pipelines.blank(weights)
+    elmo = pipelines.listener()
+    if inline:
+        elmo = {
+            "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+            "bilm": {"@architectures": "spacy-elmo.BiLM.v1"},
+            "weights": str(weights),
+        }
+    tok2vec = {
+        "@architectures": "spacy-elmo.ElmoEnhanced.v1",
+        "encode": {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": 4, "depth": 1, "window_size": 1, "maxout_pieces": 2,
+        },
+        "embed": {
+            "@architectures": "spacy.MultiHashEmbed.v2",
+            "width": 4, "attrs": ["NORM"], "rows": [10], "include_static_vectors": False,
+        },
+        **dict.fromkeys(sides, elmo),
+    }  # fmt: skip
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec}})
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    model = nlp.get_pipe("tagger").model
+    for side in sides:
+        (node,) = [n for n in model.walk() if n.maybe_get_ref(side) and "input" in n.ref_names]
+        learn(*pipelines.mixes(node.get_ref(side)), *WEIGHTS[side])
+    return nlp
+
+
+def seen(nlp):
+    return [
+        (mix.component, mix.place, mix.layers, pytest.approx(mix.weights), pytest.approx(mix.gamma))
+        for mix in layer_weights(nlp)
+    ]
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize("sides", [["input"], ["output"], ["input", "output"]])
+def test_sides_of_elmo_enhanced(weights, tmp_path, sides, inline):
+    nlp = enhanced(weights, *sides, inline=inline)
+    expected = [("tagger", side, "mix", *WEIGHTS[side]) for side in sides]
+    assert seen(nlp) == expected
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    assert seen(loaded) == expected
+    loaded.disable_pipe("tagger")
+    assert seen(loaded) == expected
+
+
+def test_after_replace_listeners(weights):
+    nlp = enhanced(weights, "input", "output")
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec.input", "model.tok2vec.output"])
+    assert {mix.place: mix.weights for mix in layer_weights(nlp)} == {
+        side: pytest.approx(expected) for side, (expected, _) in WEIGHTS.items()
+    }
+
+
+def test_what_is_not_learnt(weights):
+    nlp = pipelines.blank(weights)
+    choices = {
+        "mix": [1 / 3] * 3,
+        "average": [1 / 3] * 3,
+        "top": [0, 0, 1],
+        1: [0, 1, 0],
+        -3: [1, 0, 0],
+    }
+    for choice in choices:
+        pipelines.add_tagger(nlp, f"tagger_{choice}", layers=choice)
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    assert seen(nlp) == [
+        (f"tagger_{choice}", "", choice, expected, 1.0) for choice, expected in choices.items()
+    ]
+
+
+def test_several_listeners_in_one_component(weights):
+    nlp = pipelines.blank(weights)
+    both = {
+        "@architectures": "spacy-elmo.ElmoEnhanced.v1",
+        "embed": pipelines.listener(layers="top"),
+        "input": pipelines.listener(layers="average"),
+        "encode": {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": 4, "depth": 1, "window_size": 1, "maxout_pieces": 2,
+        },
+    }  # fmt: skip
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": both}})
+    nlp.initialize(lambda: pipelines.examples(nlp))
+    assert [(mix.place, mix.layers) for mix in layer_weights(nlp)] == [
+        ("", "top"), ("input", "average"),
+    ]  # fmt: skip
+
+
+def test_nothing_to_read(weights):
+    nlp = pipelines.blank(weights)
+    with pytest.raises(ValueError, match=r"\(components: elmo\)"):
+        layer_weights(nlp)
+    with pytest.raises(ValueError, match=r"\(components: none\)"):
+        layer_weights(spacy.blank("en"))
+
+
+def test_untrained(weights):
+    nlp = pipelines.blank(weights)
+    pipelines.add_tagger(nlp)
+    with pytest.raises(ValueError, match=r"nlp\.initialize\(\)"):
+        layer_weights(nlp)
+
+
+@pytest.mark.parametrize(
+    "paths, names",
+    [
+        (["training/ner/model-best"], [""]),
+        (["t/ner/model-best", "t/pos/model-best"], ["ner", "pos"]),
+        (["t/a/ner-0/model-best", "t/b/ner-0/model-last"], ["a/ner-0/model-best", "b/ner-0/model-last"]),
+        (["a", "b"], ["a", "b"]),
+        (["a/a", "a"], ["a/a", "a"]),
+        (["t/a", "t/a"], ["t/a", "t/a"]),
+    ],
+)  # fmt: skip
+def test_distinct_names(paths, names):
+    assert distinct_names(paths) == names
+
+
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
+
+
+@given(st.lists(PATHS, min_size=2, max_size=5, unique=True))
+def test_names_of_distinct_paths_are_distinct_parts_of_them(paths):
+    names = distinct_names(paths)
+    assert len(set(names)) == len(paths) and all(names)
+    assert all(f"/{name}/" in f"/{path}/" for name, path in zip(names, paths, strict=True))

@@ -1,0 +1,20 @@
+"""Occurrences of words with vectors that a person can check."""
+
+import numpy as np
+
+from spacy_elmo.lab.contexts.occurrences import Occurrence, Occurrences
+
+
+def occurrences(found, vectors, centre=0.0):
+    """Return occurrences with vectors (views, n, width) and one centre for all views. Items may be occurrences or
+    words."""
+    vectors = np.array(vectors, dtype="float32")
+    return Occurrences(
+        [
+            one if isinstance(one, Occurrence) else Occurrence(f"{number} ", one, " .", "text")
+            for number, one in enumerate(found)
+        ],
+        [f"view {view}" for view in range(len(vectors))],
+        vectors,
+        np.full((len(vectors), 1, vectors.shape[2]), centre, dtype="float32"),
+    )
