@@ -26,10 +26,11 @@ from measuring.sentences import SAMPLE, read_sentences
 from measuring.sizes import SIZES
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
 from spacy_elmo.pretraining.training.allocation import reuse_memory
+from spacy_elmo.pretraining.training.sampled_softmax import Negatives
 
 
 def check(rival: Learner, ours: Learner, batch: Batch, head: Head) -> dict[str, float]:

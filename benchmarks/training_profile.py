@@ -28,7 +28,7 @@ from measuring.sizes import SIZES
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from spacy_elmo.bilm.head import Head, Negatives, _LogSumExp
+from spacy_elmo.bilm.head import Head, LogSumExp
 from spacy_elmo.bilm.kernels import matmul, native
 from spacy_elmo.bilm.kernels.convolution import _Maxima
 from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
@@ -36,12 +36,13 @@ from spacy_elmo.bilm.kernels.highway import _Highway
 from spacy_elmo.bilm.kernels.matmul import _Product
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.training.allocation import reuse_memory
+from spacy_elmo.pretraining.training.sampled_softmax import Negatives
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm"}
 KERNELS = {
     FusedLSTM: "LSTM, products and gates",
     _Highway: "highway layers",
-    _LogSumExp: "softmax",
+    LogSumExp: "softmax",
     _Maxima: "convolution, products and maxima",
     _Product: "other matrix products",
 }

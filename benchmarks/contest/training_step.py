@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
 from spacy_elmo.pretraining.corpus.batches import TrainBatch
 from spacy_elmo.pretraining.training.loss import loss_sum
+from spacy_elmo.pretraining.training.sampled_softmax import Negatives, sampled_loss
 
 from .allennlp_elmo import AllenNLP
 
@@ -96,8 +97,8 @@ class Rival:
     def loss(self, batch: Batch) -> torch.Tensor:
         forward, backward = self.network.contexts(batch.sentences)
         losses = [
-            self.head.sampled_loss(forward, batch.forward, self.negatives),
-            self.head.sampled_loss(backward, batch.backward, self.negatives),
+            sampled_loss(self.head, forward, batch.forward, self.negatives),
+            sampled_loss(self.head, backward, batch.backward, self.negatives),
         ]
         return torch.stack(losses).sum() / (2 * len(batch.forward))
 

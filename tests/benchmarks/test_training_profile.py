@@ -7,8 +7,9 @@ import training_profile
 from contest.training_step import Ours, make_batches
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.pretraining.training.sampled_softmax import Negatives
 
 CONFIG = BiLMConfig(
     dim=12, projection=6, layers=1, filters=[(1, 4)], char_dim=2, highways=0, max_characters=8

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ...bilm.head import Head, Negatives
+from ...bilm.head import Head
 from ...bilm.kernels.instructions import has_instructions
 from ...bilm.model import BiLM, PackedOutput
 from ..config import Training
@@ -20,6 +20,7 @@ from ..corpus.batches import Batcher, TrainBatch
 from ..corpus.prepared import Sentences
 from .distributed import Ranks
 from .optimization import clip_gradients
+from .sampled_softmax import Negatives, sampled_loss
 from .teacher import Teacher
 
 _deterministic: Any = torch.utils.deterministic
@@ -58,7 +59,7 @@ def loss_sum(
         return _full_loss(head, hidden.flatten(0, 1), classes.flatten())
     taught = [None, None] if teacher is None else teacher(batch, classes, negatives)
     directions = zip(hidden, classes, negatives, taught, strict=True)
-    return torch.stack([head.sampled_loss(*direction) for direction in directions]).sum()
+    return torch.stack([sampled_loss(head, *direction) for direction in directions]).sum()
 
 
 def _full_loss(head: Head, hidden: Tensor, classes: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ...bilm.head import Negatives, SampledProbabilities
 from ...bilm.kernels import native
 from ...bilm.kernels.matmul import matmul_dtype
 from ...bilm.likelihood import build_language_model
@@ -17,6 +16,7 @@ from ...bilm.matmul_precision import Precision
 from ...bilm.weights import Weights
 from ...digest import Digest
 from ..corpus.batches import TrainBatch
+from .sampled_softmax import Negatives, SampledProbabilities, sampled_probabilities
 
 
 class Teacher:
@@ -59,7 +59,7 @@ class Teacher:
         with torch.autocast("cpu", enabled=False):
             outputs = self._bilm.forward_packed(token_ids, batch.words, batch.lengths).outputs
         directions = zip(outputs[-1], classes, negatives, strict=True)
-        return [self._head.sampled_probabilities(*direction) for direction in directions]
+        return [sampled_probabilities(self._head, *direction) for direction in directions]
 
 
 def _digest(weights: Weights) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.head import Head, Negatives
+from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.model import BiLM
@@ -15,6 +15,7 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus.batches import Batcher
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.training.loss import targets
+from spacy_elmo.pretraining.training.sampled_softmax import Negatives
 from spacy_elmo.pretraining.training.teacher import Teacher
 from tests.pretraining.conftest import assert_same_run
 
