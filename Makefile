@@ -52,9 +52,9 @@ $(INSTALLED): setup.cfg setup.py pyproject.toml $(wildcard spacy_elmo/bilm/kerne
 
 # AllenNLP is a rival only: without it, as without a network, its lines are left out.
 TEXT ?= corpus/sample/pretrain-en/train-00.txt
-bench: $(INSTALLED)  ## speeds of this machine, in ten minutes, to benchmarks/results; TEXT=... is better than the sample
+bench: $(INSTALLED)  ## speeds of this machine, in ten minutes, to bench.json; TEXT=... is better than the sample
 	test -d allennlp || $(BIN)/python -m pip install --quiet --no-deps --target allennlp allennlp==2.10.1 || true
-	$(BIN)/python benchmarks/bench.py --text "$(TEXT)" --allennlp allennlp
+	$(BIN)/python -m benchmarks.bench --text "$(TEXT)" --allennlp allennlp --out bench.json
 
 clean:  ## remove what the commands made; .venv, assets and runs stay
 	rm -rf build dist site *.egg-info training metrics packages project.lock

@@ -1,9 +1,6 @@
-"""`make bench`: the speeds of this machine in one file and one picture, in about ten minutes.
+"""`make bench`: words per second of this machine, in inference and in training, compared with other programs.
 
-It measures inference in all sizes (`speed.py`), training compared with the rivals (`rivals.py`) and by kind of
-operation (`training_profile.py`), the gates (`gates.py`), matrix products (`products.py`), a short sentence
-(`latency.py`) and spaCy's start (`import_time.py`). It uses one thread; inference of the small size is also measured
-with two threads.
+python -m benchmarks.bench --sizes mini base --batches 32
 """
 
 from __future__ import annotations
@@ -11,108 +8,148 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import asdict
+import statistics
+import time
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import spacy
 import torch
-from contest.figure import draw
-from contest.rounds import Result, compare, contenders
-from contest.targets import Side
-from measuring import precisions
-from measuring.processor import file_name, processor
-from measuring.sentences import SAMPLE
-from speed import limits, run, table, targets
 
+from benchmarks import training
+from benchmarks.networks import SIZES, Network, networks
+from benchmarks.sentences import SAMPLE, read_sentences
+from spacy_elmo.bilm.kernels.instructions import has_instructions
 from spacy_elmo.bilm.kernels.native import active_kernels
-from spacy_elmo.bilm.kernels.native import processor as kernels
 
-RESULTS = Path(__file__).parent / "results"
-BATCHES = {"mini": [1, 32, 256], "small": [1, 32, 256], "original": [32]}
-"""Numbers of sentences in a batch for each size. The original size has only one, because it is slow."""
-ON_TWO_THREADS = [
-    Side(kind, precision) for precision in precisions.TRAINED for kind in ("network", "products")
-]
+LEAST = {"mini": 512, "base": 512, "small": 128, "original": 64}
+"""Least number of sentences of a round for each size. The slowest network needs some seconds for them."""
+WARM_UP = {True: 512, False: 8}
+"""Sentences before each measurement, for networks with a cache of words and for others: with a cache, the measurement
+is that of the middle of a text, where most words are cached."""
+
+
+def precisions() -> list[str]:
+    """Return the precisions that this processor does not emulate. `SPACY_ELMO_KERNELS` may name a slower processor, so
+    then only float32 is measured."""
+    fast = has_instructions("bfloat16", torch.device("cpu"))
+    return (
+        ["float32", "bfloat16"]
+        if fast and not os.environ.get("SPACY_ELMO_KERNELS")
+        else ["float32"]
+    )
+
+
+def inference(
+    size: str, text: Path, sizes_of_batches: Sequence[int], rounds: int, allennlp: Path | None
+) -> dict[str, dict[int, float]]:
+    """Return the words per second of each network and size of batch: the median of the rounds.
+
+    In every round, the networks take turns on the same sentences. Batches have sentences of similar length.
+    """
+    counts = {batch: max(batch, LEAST[size]) for batch in sizes_of_batches}
+    total = rounds * sum(counts.values()) + WARM_UP[True]
+    distinct = [words for words in read_sentences(text, 40 * total) if words]
+    # A short text is repeated.
+    sentences = (distinct * -(-total // len(distinct)))[:total]
+    words = sorted({word for sentence in sentences for word in sentence})
+    speeds: dict[str, dict[int, list[float]]] = {}
+    with TemporaryDirectory() as folder:
+        compared = networks(size, Path(folder), words, precisions(), allennlp)
+        start = 0
+        for batch, count in counts.items():
+            for _ in range(rounds):
+                part = sorted(sentences[start : start + count], key=len)
+                start += count
+                n_words = sum(map(len, part))
+                for name, network in compared.items():
+                    seconds = timed(network, part, batch, sentences)
+                    speeds.setdefault(name, {}).setdefault(batch, []).append(n_words / seconds)
+    return {
+        name: {batch: statistics.median(each) for batch, each in by_batch.items()}
+        for name, by_batch in speeds.items()
+    }
+
+
+def timed(
+    network: Network, part: Sequence[Sequence[str]], batch: int, text: Sequence[Sequence[str]]
+) -> float:
+    """Return the seconds of a network on sentences. It starts with the words of the last sentences of the text."""
+    if network.clear_cache:
+        network.clear_cache()
+    network.run(network.prepare(text[-WARM_UP[network.clear_cache is not None] :], 32))
+    prepared = network.prepare(part, batch)
+    start = time.perf_counter()
+    network.run(prepared)
+    return time.perf_counter() - start
+
+
+def latency(text: Path, count: int = 300) -> float:
+    """Return the median milliseconds of `nlp(text)` with `en_mini_v4`, for sentences of 4 to 12 words."""
+    sentences = read_sentences(text, 40 * count)
+    short = [" ".join(words) for words in sentences if 4 <= len(words) <= 12][:count]
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": "en_mini_v4"})
+    times = []
+    for sentence in short:
+        start = time.perf_counter()
+        nlp(sentence)
+        times.append(1000 * (time.perf_counter() - start))
+    # The first tenth is warm-up.
+    return statistics.median(times[len(times) // 10 :])
+
+
+def table(title: str, rows: Mapping[str, Mapping[Any, float]]) -> str:
+    """Return words per second as a table in Markdown, with a column for each name in the rows."""
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    lines: list[list[str]] = [[title, *map(str, columns)], ["---", *["---:"] * len(columns)]]
+    for name, row in rows.items():
+        lines.append([name, *(f"{row[c]:,.0f}" if c in row else "" for c in columns)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def main() -> None:
-    """Run all measurements, print tables, and write PROCESSOR-KERNELS.json and a picture with the same name."""
+    """Run all measurements, print tables, and write them as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--text", type=Path, default=SAMPLE, help="raw text, one paragraph per line"
-    )
-    parser.add_argument(
-        "--allennlp", type=Path, help="folder into which pip has installed allennlp"
-    )
-    parser.add_argument("--sizes", nargs="+", choices=BATCHES, default=list(BATCHES))
-    parser.add_argument("--rounds", type=int, default=1, help="number of rounds of inference")
-    parser.add_argument("--words", type=int, default=2000, help="number of words for training")
+    parser.add_argument("--text", type=Path, default=SAMPLE, help="text with a paragraph per line")
+    parser.add_argument("--allennlp", type=Path, help="folder into which pip has installed it")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["mini", "small", "original"])
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 32, 256])
+    parser.add_argument("--rounds", type=int, default=1, help="rounds of inference")
+    parser.add_argument("--words", type=int, default=2000, help="words of training")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--folder", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     allennlp = args.allennlp if args.allennlp and args.allennlp.is_dir() else None
-    results: list[Result] = []
-    parts = [
-        (size, _contenders(size, allennlp is not None), BATCHES[size], args.threads)
-        for size in args.sizes
-    ]
-    if "small" in args.sizes and args.threads == 1 and (os.cpu_count() or 1) > 1:
-        parts.append(("small", ON_TWO_THREADS, [32], 2))
-    for size, sides, batches, threads in parts:
-        part = compare(
-            size,
-            sides,
-            batches=batches,
-            rounds=args.rounds,
-            threads=threads,
-            text=args.text,
-            allennlp=allennlp,
-        )
-        print("\n".join(table(part)), end="\n\n", flush=True)
-        results += part
-    print("\n".join(targets(results)), end="\n\n", flush=True)
-    common = ["--threads", str(args.threads), "--text", str(args.text)]
-    trained = ["--sizes", *(size for size in args.sizes if size != "original")]
-    trained += ["--words", str(args.words)]
-    rivals = ["--repeats", "2", *(["--allennlp", str(allennlp)] if allennlp else [])]
-    milliseconds = {
-        "one sentence": run("latency.py", *common),
-        "import": run("import_time.py"),
-    }
-    print("\n".join(limits(milliseconds)), end="\n\n", flush=True)
-    report = {
-        "processor": processor(),
-        "cores": os.cpu_count(),
+    report: dict[str, Any] = {
         "torch": torch.__version__,
-        "threads": args.threads,
-        "date": date.today().isoformat(),
         "kernels": active_kernels(),
+        "threads": args.threads,
+        "cores": os.cpu_count(),
+        "date": date.today().isoformat(),
         "text": args.text.name,
-        "inference": [{**asdict(result), "words per second": result.speed} for result in results],
-        "training": run("rivals.py", *common, *trained, *rivals),
-        "training by kind of operation": run("training_profile.py", *common, *trained),
-        "nanoseconds a cell of the gates": run("gates.py"),
-        "products": run("products.py"),
-        "milliseconds": milliseconds,
+        "inference": {},
+        "training": {},
     }
-    for name in (
-        "training",
-        "training by kind of operation",
-        "nanoseconds a cell of the gates",
-        "products",
-    ):
-        print(json.dumps(report[name], indent=2), flush=True)
-    args.folder.mkdir(parents=True, exist_ok=True)
-    path = args.folder / f"{file_name(processor())}-{kernels() or 'torch'}.json"
-    path.write_text(json.dumps(report, indent=2) + "\n", "utf8")
-    draw(results, path.with_suffix(".png"))
-    print(f"{path}\n{path.with_suffix('.png')}")
-
-
-def _contenders(size: str, allennlp: bool) -> list[Side]:
-    """Return the contenders of a size. `original` has no nlp.pipe, which is hardly slower there, and takes a minute."""
-    sides = contenders(size, precisions.FAST, allennlp=allennlp)
-    return [side for side in sides if size != "original" or side.kind != "nlp.pipe"]
+    print(f"{report['kernels']}, torch {torch.__version__}, threads: {args.threads}\n", flush=True)
+    for size in args.sizes:
+        # The original size is so slow that one size of batch must do, and is left out in training.
+        batches = [32] if size == "original" else args.batches
+        found = inference(size, args.text, batches, args.rounds, allennlp)
+        report["inference"][size] = found
+        print(table(f"{size}, sentences in a batch", found), end="\n\n", flush=True)
+    for size in [size for size in args.sizes if size != "original"]:
+        found = training.measure(size, args.text, args.words, precisions(), allennlp)
+        report["training"][size] = found
+        print(table(f"{size}, 2,000 words a batch", found), end="\n\n", flush=True)
+    report["milliseconds of a short sentence"] = latency(args.text)
+    print(f"A short sentence: {report['milliseconds of a short sentence']:.1f} ms (en_mini_v4)")
+    if args.out:
+        args.out.write_text(json.dumps(report, indent=2) + "\n", "utf8")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from spacy_elmo.pipeline.weights_readme import training_words
 _NONE = "No model of another language is in this repository yet."
 _PERPLEXITIES = (
     "Perplexity is measured on held-out text of the same sources, with `<UNK>` as one class"
-    " (`python benchmarks/kneser_ney.py`). Each model card has the perplexity of the first 50,000 words of this text."
+    " (`python -m benchmarks.kneser_ney`). Each model card has the perplexity of the first 50,000 words of this text."
 )
 _SCORES = (
     "The baseline uses hash embeddings. The next columns add floret vectors of the same text, ELMo, or both. The"

@@ -34,12 +34,12 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 CONSUMERS = (DOCS / "consumers.md").read_text(encoding="utf-8")
 
 NOT_RUN = {
-    "make bench": "takes ten minutes; tests/benchmarks runs its programs on little text",
+    "make bench": "takes ten minutes; tests/test_benchmarks.py runs it on little text",
     "python -m pip install": "needs the network",
     "python -m spacy project run": "trains for minutes; tests/test_project.py and tests/projects run its commands",
     "python -m spacy package": "fetches setuptools; tests/cli/test_init_config.py runs it without the network",
     "torchrun": "tests/pretraining/training/test_distributed.py runs several processes",
-    "python benchmarks/": "takes minutes, and other programs; tests/benchmarks runs them on little text",
+    "python -m benchmarks": "takes minutes, and other programs; tests/test_benchmarks.py runs them on little text",
     "python -m spacy find-threshold": "tests/test_spacy_commands.py runs it on trained pipelines",
 }
 """The beginning of a command that is not run -> the reason."""
@@ -305,11 +305,3 @@ def test_links_lead_somewhere(page):
         if anchor:
             headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
             assert anchor in [re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings]
-
-
-def test_paths_in_contributing_exist():
-    table = re.findall(r"^\| .*\|$", (ROOT / "CONTRIBUTING.md").read_text("utf8"), re.MULTILINE)
-    paths = re.findall(r"`([\w/.]+(?:/|\.[a-z]+))`", "".join(table))
-    assert len(paths) > 60
-    for path in paths:
-        assert (ROOT / path).exists() or (ROOT / "spacy_elmo" / path).exists(), path

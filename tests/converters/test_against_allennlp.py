@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.contest.allennlp_elmo import AllenNLP, elmo_module
+from benchmarks.allennlp_elmo import AllenNLP, elmo_module
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import char_ids
 from spacy_elmo.converters.allennlp import conversion as allennlp

@@ -10,7 +10,7 @@ import spacy
 
 from spacy_elmo.text.sentences import starts_of_kinds, word_kinds
 
-SAMPLE = Path(__file__).parents[2] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
+SAMPLE = Path(__file__).parents[1] / "corpus" / "sample" / "pretrain-en" / "train-00.txt"
 
 
 def read_sentences(path: Path, n_words: int) -> list[list[str]]:

@@ -1,1 +1,0 @@
-"""A comparison of the biLM and its rivals, which take turns on the same sentences, each in its own process."""
