@@ -23,7 +23,7 @@ def sense_table(folder: Path) -> Table | None:
     frequent = (_percent(scores["most_frequent"]) for scores in columns.values())
     rows.append(["most frequent sense in training", *frequent])
     unseen = "have no answer here; the paper gives them the first sense"
-    if found["first"] is not None:
+    if found["first"]:
         first = (_percent(scores["first"]) for scores in columns.values())
         rows.append(["first sense of WordNet", *first])
         unseen = "get the first sense, as in the paper"

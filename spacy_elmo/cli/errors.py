@@ -8,11 +8,14 @@ from wasabi import msg
 
 from .terminal import printable
 
+_EXTRAS = {"flask": "explore", "sklearn": "probe", "vl_convert": "figures", "waitress": "explore"}
+"""Extra of this package that installs a library."""
+
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Print the message of a ValueError (invalid input) or an OSError (such as a missing file), and exit with
-    code 1. Any other exception is a bug, so its traceback is shown."""
+    """Print the message of a ValueError (invalid input), an OSError (such as a missing file) or a missing library
+    of an extra, and exit with code 1. Any other exception is a bug, so its traceback is shown."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -21,4 +24,10 @@ def report_errors() -> Iterator[None]:
         msg.fail(printable(first))
         for line in rest.splitlines():
             typer.echo(printable(line))
+        raise typer.Exit(1) from error
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRAS:
+            raise
+        extra = _EXTRAS[error.name]
+        msg.fail(f'This needs the library {error.name}: pip install "spacy-elmo[{extra}]"')
         raise typer.Exit(1) from error
