@@ -6,13 +6,16 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ..limits import MAX_CHARACTERS, MAX_CLIP, MAX_LAYERS, MAX_ROWS, MAX_WIDTH
 from .words.alphabet import N_MARKS
 from .words.spelling import Spelling, UnicodeForm
 
 ACTIVATIONS = ("relu", "tanh")
+
+Precision: TypeAlias = Literal["float32", "bfloat16"]
+"""Data type in which the network multiplies matrices in prediction."""
 
 _HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
 """Names of fields in the header of a weights file, {name here: name in the header}. All other fields have the

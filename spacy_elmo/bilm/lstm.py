@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from .config import BiLMConfig
+from .config import BiLMConfig, Precision
 from .kernels.fused_lstm import FusedDirection
 from .kernels.fused_lstm_gradient import FusedLSTM
 from .kernels.native import has_kernels
-from .kernels.plain_lstm import Clips, Direction
-from .kernels.plain_lstm_gradient import PlainLSTM
-from .kernels.prepacked import MatmulWeight, PlainWeight, check_precision, prepack
-from .matmul_precision import Precision
+from .kernels.plain_lstm import Clips, PlainDirections, PlainLSTM
 
 
 class LSTMLayer(nn.Module):
@@ -70,97 +67,64 @@ class LSTMLayer(nn.Module):
         device = x.device.type
         autocast = torch.is_autocast_enabled(device)
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
+        tensors = x, h, c, *self.parameters()
         with torch.autocast(device, enabled=False):
-            tensors = x, h, c, *self.parameters()
             fused = has_kernels(compute_dtype, *tensors)
-            if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-                run = self._fused_training if fused else self._plain_training
-                return run(x, batch_sizes, h, c, compute_dtype)
-            directions: Sequence[Direction | FusedDirection]
-            if fused:
-                directions = self._fused_directions(compute_dtype)
-            else:
-                directions = self._directions(lambda weight: PlainWeight(weight, compute_dtype))
-            return _run_directions(x, directions, batch_sizes, h, c)
+            if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+                return InferenceLayer(self, compute_dtype, fused)(x, batch_sizes, h, c)
+            settings = batch_sizes, self._clips, compute_dtype
+            if not fused:
+                return PlainLSTM.apply(x, *self._weights(), h, c, *settings)
+            directions = zip(x, self._weights_by_direction(), h, c, strict=True)
+            return _stack(
+                [FusedLSTM.apply(x_, *w, h_, c_, *settings) for x_, w, h_, c_ in directions]
+            )
 
+    @torch.no_grad()
     def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
-        """Return a copy of the layer for prediction only, with converted and prepacked matrices.
-
-        Later changes of the parameters may have no effect on the copy.
-
-        Raises:
-            ValueError: the device does not support the precision.
-        """
-        with torch.no_grad():
-            check_precision(precision, self.input.device)
-            compute_dtype = getattr(torch, precision)
-            if has_kernels(compute_dtype, *self.parameters()):
-                return InferenceLayer(self._fused_directions(compute_dtype))
-            return InferenceLayer(self._directions(lambda weight: prepack(weight, precision)))
-
-    def _plain_training(
-        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor, dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        weights = self.input, self.recurrent, self._bias(), self.projection
-        return PlainLSTM.apply(x, *weights, h, c, batch_sizes, self._clips, dtype)
-
-    def _fused_training(
-        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor, dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        directions = zip(x, zip(*self._parameters_by_direction(), strict=True), h, c, strict=True)
-        return _stack_directions(
-            [
-                FusedLSTM.apply(x_, *weights, h_, c_, batch_sizes, self._clips, dtype)
-                for x_, weights, h_, c_ in directions
-            ]
-        )
+        """Return a copy of the layer for prediction only, with converted and prepacked matrices. Later changes
+        of the parameters may have no effect on the copy."""
+        compute_dtype = getattr(torch, precision)
+        return InferenceLayer(self, compute_dtype, has_kernels(compute_dtype, *self.parameters()))
 
     @property
     def _clips(self) -> Clips:
         return Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
 
-    def _parameters_by_direction(self) -> Iterator[Sequence[Tensor | None]]:
-        """Yield the input matrix, the recurrent matrix, the bias (with the forget bias added) and the
-        projection matrix or None, each as a pair (forward, backward)."""
-        for pair in (self.input, self.recurrent, self._bias(), self.projection):
-            yield (None, None) if pair is None else pair.unbind()
-
-    def _bias(self) -> Tensor:
-        """Return the bias with the forget bias added."""
+    def _weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Return the input matrices, the recurrent matrices, the biases (with the forget bias added) and the
+        projection matrices or None, each for both directions."""
         dim = self.bias.shape[1] // 4
         bias = self.bias.clone()
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
-        return bias
+        return self.input, self.recurrent, bias, self.projection
 
-    def _fused_directions(self, compute_dtype: torch.dtype) -> list[FusedDirection]:
-        directions: list[FusedDirection] = []
-        for input, recurrent, bias, projection in zip(
-            *self._parameters_by_direction(), strict=True
-        ):
-            assert input is not None and recurrent is not None and bias is not None
-            directions.append(
-                FusedDirection(input, recurrent, bias, projection, self._clips, compute_dtype)
-            )
-        return directions
-
-    def _directions(self, matrix: Callable[[Tensor], MatmulWeight]) -> list[Direction]:
-        directions: list[Direction] = []
-        for input, recurrent, bias, projection in zip(
-            *self._parameters_by_direction(), strict=True
-        ):
-            assert input is not None and recurrent is not None and bias is not None
-            last = None if projection is None else matrix(projection)
-            directions.append(Direction(matrix(input), matrix(recurrent), bias, last, self._clips))
-        return directions
+    def _weights_by_direction(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
+        """Yield the weights of the forward direction, then those of the backward direction."""
+        *weights, projection = self._weights()
+        return zip(*weights, (None, None) if projection is None else projection, strict=True)
 
 
 class InferenceLayer(nn.Module):
-    """An LSTM layer for prediction only: the layer has no parameters, and its outputs have no autograd
-    graph."""
+    """An LSTM layer for prediction only. It has no parameters, and its outputs have no autograd graph.
 
-    def __init__(self, directions: Sequence[Direction | FusedDirection]) -> None:
+    Args:
+        layer: the layer of which this one is a copy.
+        compute_dtype: data type of the matrix products.
+        fused: use the C functions, which must exist for this data type (see `has_kernels`).
+    """
+
+    def __init__(self, layer: LSTMLayer, compute_dtype: torch.dtype, fused: bool) -> None:
         super().__init__()
-        self._directions = directions
+        self._plain: PlainDirections | None = None
+        self._fused: list[FusedDirection] = []
+        if fused:
+            self._fused = [
+                FusedDirection(*weights, layer._clips, compute_dtype)
+                for weights in layer._weights_by_direction()
+            ]
+        else:
+            self._plain = PlainDirections(*layer._weights(), layer._clips, compute_dtype)
 
     @torch.no_grad()
     def forward(
@@ -168,27 +132,14 @@ class InferenceLayer(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run both directions like `LSTMLayer.forward`, but in the precision of the layer, even under autocast."""
         with torch.autocast(x.device.type, enabled=False):
-            return _run_directions(x, self._directions, batch_sizes, h, c)
+            if self._plain is not None:
+                return self._plain.run(x, h, c, batch_sizes)
+            # One direction after the other, so that the matrices of a direction stay in the processor's cache.
+            directions = zip(self._fused, x, h, c, strict=True)
+            return _stack([run.run(x_, h_, c_, batch_sizes) for run, x_, h_, c_ in directions])
 
 
-def _run_directions(
-    x: Tensor,
-    directions: Sequence[Direction | FusedDirection],
-    batch_sizes: list[int],
-    h: Tensor,
-    c: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    # One direction after the other, so that the matrices of a direction stay in the processor's cache.
-    return _stack_directions(
-        [
-            direction.run(x_, h_, c_, batch_sizes)
-            for x_, direction, h_, c_ in zip(x, directions, h, c, strict=True)
-        ]
-    )
-
-
-def _stack_directions(
-    outputs: Sequence[tuple[Tensor, Tensor, Tensor]],
-) -> tuple[Tensor, Tensor, Tensor]:
+def _stack(outputs: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Stack the outputs and the final states of both directions."""
     y, h, c = (torch.stack(pair) for pair in zip(*outputs, strict=True))
     return y, h, c

@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .config import BiLMConfig
+from .config import BiLMConfig, Precision
 from .kernels.instructions import warn_if_emulated
 from .lstm import LSTMLayer
-from .matmul_precision import Precision
 from .packing import Lengths, Packing
 from .words.dense import prepack_dense
 from .words.token_cache import TokenCache
@@ -97,20 +96,16 @@ class BiLM(nn.Module):
 
         Args:
             precision: data type in which the LSTM multiplies matrices. Sums, gates and states are always
-                float32. The token encoder also computes in float32, with one exception: with "bfloat16" on a
-                CPU, its dense layers multiply in bfloat16.
-
-        Raises:
-            ValueError: the device does not support the precision.
+                float32. The token encoder also computes in float32, but on a CPU its dense layers multiply in
+                this data type.
         """
-        warn_if_emulated(precision, self.device)
+        if precision == "bfloat16":
+            warn_if_emulated(self.device)
         other = copy.copy(self)
         encoder: Any = self.encoder
         # A word table needs no cache. On a GPU, the cache would wait for a lookup on the CPU in every call.
         if self.device.type == "cpu" and not isinstance(encoder, WordEncoder):
-            low = precision == "bfloat16"
-            encoder = prepack_dense(encoder, "bfloat16" if low else "float32")
-            encoder = TokenCache(encoder)
+            encoder = TokenCache(prepack_dense(encoder, getattr(torch, precision)))
         layers = cast("Iterable[LSTMLayer]", self.lstm)
         modules: dict[str, Any] = {
             "encoder": encoder,

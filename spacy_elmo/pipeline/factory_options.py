@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 from spacy.tokens import Doc, Span
 from thinc.types import Floats3d
 
-from ..bilm.matmul_precision import PRECISIONS, Precision
+from ..bilm.config import Precision
 from ..weight_names import AUTO
 from .config_only import ConfigOnly
 
@@ -82,14 +82,17 @@ class BiLMOptions(ConfigOnly):
     `spacy elmo convert --warm` has stored in the weights file. "warm" suits a biLM whose LSTM state was kept
     from one batch to the next during pretraining."""
     precision: Precision = "float32"
-    """Data type of the matrix products while the biLM is not being trained: "float32", "bfloat16", on a CPU
-    also "int8", on a GPU also "float16". A frozen biLM also uses this type while other components are
-    trained. docs/speed.md compares the types. A copy of the weights for fast products needs extra memory."""
+    """Data type of the matrix products while the biLM is not being trained: "float32" or "bfloat16". A
+    frozen biLM also uses this type while other components are trained. docs/speed.md compares both types. A
+    copy of the weights for fast products needs extra memory."""
 
     def __post_init__(self) -> None:
         problems = [
             f"{name} = {getattr(self, name)!r}: expected one of {', '.join(choices)}"
-            for name, choices in (("trainable", get_args(Trainable)), ("precision", PRECISIONS))
+            for name, choices in (
+                ("trainable", get_args(Trainable)),
+                ("precision", get_args(Precision)),
+            )
             if getattr(self, name) not in choices
         ]
         factor = self.learn_rate_factor

@@ -14,7 +14,7 @@ CONFIGS = [tiny.config(), tiny.config(layers=3, skip=False, cell_clip=None, proj
            tiny.config(dim=5, square_projections=False), tiny.config(n_words=8),
            tiny.lexicon_config()]  # fmt: skip
 # Relative to the largest magnitude of a layer, at least 1: for the tiny networks, whose numbers are of the order of 1.
-BOUNDS = {"float32": 1e-5, "bfloat16": 3e-2, "int8": 3e-2}
+BOUNDS = {"float32": 1e-5, "bfloat16": 3e-2}
 
 
 def difference(found, expected):
@@ -44,8 +44,7 @@ def test_a_sentence_does_not_depend_on_the_others(precision):
             assert difference(alone, expected) <= BOUNDS[precision]
 
 
-@pytest.mark.parametrize("precision, cosine", [("bfloat16", 0.9999), ("int8", 0.99)])
-def test_bundled_model(precision, cosine):
+def test_bundled_model_in_bfloat16():
     """Compare every token in every layer of trained weights."""
     bilm = Weights.load(find_weights(DEFAULT_WEIGHTS)).without_head().build_bilm().eval()
     text = "The quick brown fox sat by the bank of the river , and did n't say a word . LOL :-)"
@@ -56,18 +55,18 @@ def test_bundled_model(precision, cosine):
         ["http://a.example/x?y=1", "!!"],
     ]
     expected = tiny.read(bilm, sentences).layers
-    found = tiny.read(bilm.prepare_for_inference(precision), sentences).layers
-    assert torch.nn.functional.cosine_similarity(found, expected, dim=-1).min() >= cosine
+    found = tiny.read(bilm.prepare_for_inference("bfloat16"), sentences).layers
+    assert torch.nn.functional.cosine_similarity(found, expected, dim=-1).min() >= 0.9999
 
 
 def test_word_vectors_have_the_precision_too():
-    """On a CPU, only bfloat16 also applies to the dense layers of the token encoder."""
+    """On a CPU, bfloat16 also applies to the dense layers of the token encoder."""
     bilm = Weights.load(find_weights(DEFAULT_WEIGHTS)).without_head().build_bilm().eval()
     ids = bilm.token_ids(["river", "naïve", "http://a.example/x?y=1", "!!", "DON'T", "a" * 60])
     with torch.no_grad():
         expected = bilm.encoder(ids)
         found = {name: bilm.prepare_for_inference(name).encoder(ids) for name in BOUNDS}
-    assert torch.equal(found["float32"], expected) and torch.equal(found["int8"], expected)
+    assert torch.equal(found["float32"], expected)
     assert found["bfloat16"].dtype == torch.float32
     assert not torch.equal(found["bfloat16"], expected)
     assert torch.nn.functional.cosine_similarity(found["bfloat16"], expected).min() > 0.9999

@@ -94,7 +94,7 @@ def test_impossible_options_are_named_together():
         BiLMOptions(frozen=False, **impossible)
     assert str(error.value).split(": ", 1)[1].split("; ") == [
         "trainable = 'bottom': expected one of all, lstm, top",
-        "precision = 'int4': expected one of float32, bfloat16, float16, int8",
+        "precision = 'int4': expected one of float32, bfloat16",
         "learn_rate_factor = [0.1, -1.0]: no factor may be below 0",
         "max_batch_tokens = 0: it must be at least 1",
         "unfreeze_at = -1: it must be a step, 0 or more",

@@ -14,9 +14,9 @@ from spacy_elmo.bilm.kernels import instructions
 from spacy_elmo.pipeline.encode.encoder import shim_of
 from tests import pipelines
 
-PRECISIONS = ["float32", "bfloat16", "int8"]
+PRECISIONS = ["float32", "bfloat16"]
 # Relative to the largest magnitude, at least 1, of the tiny network's layers.
-BOUNDS = {"float32": 1e-5, "bfloat16": 3e-2, "int8": 3e-2}
+BOUNDS = {"float32": 1e-5, "bfloat16": 3e-2}
 
 
 def layers(nlp, text):
@@ -45,19 +45,12 @@ def test_same_doc_same_vectors(weights, precision):
             assert difference(doc._.elmo_layers, expected) <= BOUNDS[precision]
 
 
-def test_float16_is_impossible_here(weights):
-    with pytest.raises(ValueError, match="precision"):
-        pipelines.blank(weights, precision="float16")("a")
-
-
-SLOWER = 'precision = "int8" may be much slower than "float32" here'
+SLOWER = 'precision = "bfloat16" may be much slower than "float32" here'
 
 
 def test_a_processor_that_emulates_it(weights, monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        instructions, "has_instructions", lambda precision, device: precision == "float32"
-    )
-    nlp = pipelines.blank(weights, precision="int8")
+    monkeypatch.setattr(instructions, "has_bfloat16", lambda device: False)
+    nlp = pipelines.blank(weights, precision="bfloat16")
     with pytest.warns(UserWarning, match=SLOWER):
         nlp("a")
     nlp.to_disk(tmp_path)
@@ -69,15 +62,15 @@ def test_a_processor_that_emulates_it(weights, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("said", [True, None])
 def test_no_warning_where_it_is_fast_or_torch_does_not_say(weights, monkeypatch, said):
-    monkeypatch.setattr(instructions, "has_instructions", lambda precision, device: said)
+    monkeypatch.setattr(instructions, "has_bfloat16", lambda device: said)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pipelines.blank(weights, precision="int8")("a")
+        pipelines.blank(weights, precision="bfloat16")("a")
 
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_prediction_follows_training(weights, frozen):
-    nlp = pipelines.listening(weights, "tagger", frozen=frozen, precision="int8")
+    nlp = pipelines.listening(weights, "tagger", frozen=frozen, precision="bfloat16")
     optimizer = pipelines.trained(nlp)
     pipelines.awaken(nlp, "tagger")
     before = layers(nlp, "Anna met Bob")
@@ -85,11 +78,11 @@ def test_prediction_follows_training(weights, frozen):
     assert (difference(layers(nlp, "Anna met Bob"), before) > 1e-4) == (not frozen)
     with nlp.use_params({}):
         pass
-    assert nlp.get_pipe("elmo").model.shims[0].options.precision == "int8"
+    assert nlp.get_pipe("elmo").model.shims[0].options.precision == "bfloat16"
 
 
 def test_frozen_training_sees_what_prediction_sees(weights):
-    nlp = pipelines.listening(weights, "tagger", frozen=True, precision="int8")
+    nlp = pipelines.listening(weights, "tagger", frozen=True, precision="bfloat16")
     pipelines.trained(nlp)
     elmo, (listener,) = nlp.get_pipe("elmo"), nlp.get_pipe("elmo").listeners
     docs = [Doc(nlp.vocab, words=words) for words, _ in pipelines.SENTENCES]
@@ -109,22 +102,22 @@ def test_frozen_training_sees_what_prediction_sees(weights):
     ],
 )
 def test_copies_compute_alike(weights, duplicate):
-    nlp = pipelines.blank(weights, precision="int8")
+    nlp = pipelines.blank(weights, precision="bfloat16")
     expected = layers(nlp, pipelines.TEXTS[1])
     np.testing.assert_allclose(layers(duplicate(nlp), pipelines.TEXTS[1]), expected, atol=1e-6)
 
 
 def test_listeners_that_are_replaced_keep_it(weights, tmp_path):
-    nlp = pipelines.listening(weights, "tagger", frozen=True, precision="int8")
+    nlp = pipelines.listening(weights, "tagger", frozen=True, precision="bfloat16")
     pipelines.trained(nlp)
     expected = nlp.get_pipe("elmo").listeners[0].predict([nlp(pipelines.TEXTS[1])])
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
     nlp.remove_pipe("elmo")
-    assert nlp.config["components"]["tagger"]["model"]["tok2vec"]["precision"] == "int8"
+    assert nlp.config["components"]["tagger"]["model"]["tok2vec"]["precision"] == "bfloat16"
     nlp.to_disk(tmp_path)
     for pipeline in (nlp, spacy.load(tmp_path)):
         tok2vec = pipeline.get_pipe("tagger").model.get_ref("tok2vec")
-        assert shim_of(tok2vec.layers[0]).options.precision == "int8"
+        assert shim_of(tok2vec.layers[0]).options.precision == "bfloat16"
         (found,) = tok2vec.predict([pipeline.make_doc(pipelines.TEXTS[1])])
         np.testing.assert_allclose(found, expected[0], atol=1e-6)
 
@@ -134,7 +127,7 @@ def test_kept_layers_are_those_of_the_precision(weights):
         shim_of(pipelines.blank(weights, precision=p).get_pipe("elmo").model).checksum()
         for p in PRECISIONS
     }
-    assert len(checksums) == 3
+    assert len(checksums) == 2
 
 
 def test_words_are_remembered_until_the_weights_change(weights):

@@ -53,16 +53,6 @@ typedef struct {
     float *dbias;             /* (parts, 4 dim), to which the gradients are added */
 } FusedBackward;
 
-/* One step of `rows` sequences whose products are known. */
-typedef struct {
-    int64_t threads, rows, dim;
-    const float *inputs, *recurrent; /* (rows, 4 dim) */
-    const float *bias;               /* (4 dim,) */
-    double clip;
-    float *state;  /* (rows, dim) c, of the step before and then of this one */
-    float *hidden; /* (rows, dim) */
-} Step;
-
 static int64_t sum(int64_t steps, const int64_t *rows) {
     int64_t total = 0;
     for (int64_t step = 0; step < steps; step++)

@@ -1,8 +1,7 @@
 """Forward and backward pass of one direction of an LSTM layer. One call of a C function (`fused_lstm.c`)
 computes many time steps.
 
-The module `plain_lstm` contains the formulas and the equivalent in torch operators (for training:
-`plain_lstm_gradient`). The C function computes
+The module `plain_lstm` contains the formulas and the equivalent in torch operators. The C function computes
 x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are
 in the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence
 do not depend on other sequences in the batch. In bfloat16 the C function requires AVX512-BF16.
@@ -75,7 +74,7 @@ class FusedWeights(NamedTuple):
 def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack the float32 matrices of one direction (see `plain_lstm.Direction`) for the function `forward`.
+    """Pack the float32 matrices of one direction (see `plain_lstm.PlainDirections`) for the function `forward`.
     `compute_dtype` is the data type of the matrix products."""
     gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
     return FusedWeights(
@@ -86,7 +85,7 @@ def pack_forward(
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack the float32 matrices of one direction (see `plain_lstm.Direction`) for the function `backward`.
+    """Pack the float32 matrices of one direction (see `plain_lstm.PlainDirections`) for the function `backward`.
     `compute_dtype` is the data type of the matrix products."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
@@ -151,7 +150,8 @@ class FusedDirection:
     """One direction of an LSTM layer for prediction, with matrices that are packed only once.
 
     Args:
-        input, recurrent, bias, projection, clips: see `plain_lstm.Direction`; the matrices are float32.
+        input, recurrent, bias, projection, clips: see `plain_lstm.PlainDirections`, without the first
+            dimension; the matrices are float32.
         compute_dtype: data type of the matrix products.
     """
 
@@ -170,7 +170,7 @@ class FusedDirection:
     def run(
         self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run this direction over packed sequences. For the arguments, see `plain_lstm.Direction.run`."""
+        """Run this direction over packed sequences. For the arguments, see `plain_lstm.PlainDirections.run`."""
         y = torch.empty_like(x)
         for steps, part in blocks(batch_sizes):
             result = forward(

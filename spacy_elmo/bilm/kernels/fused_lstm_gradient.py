@@ -21,7 +21,7 @@ are divided into blocks of time steps, and the backward pass computes the activa
 
 
 class FusedLSTM(torch.autograd.Function):
-    """Equivalent of `plain_lstm.Direction.run` as an autograd function. C functions compute both passes."""
+    """Equivalent of `FusedDirection.run` as an autograd function. C functions compute both passes."""
 
     @staticmethod
     def forward(
@@ -38,8 +38,7 @@ class FusedLSTM(torch.autograd.Function):
         compute_dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run one direction over packed sequences. For x, h, c and `batch_sizes`, see
-        `plain_lstm.Direction.run`. `compute_dtype` is the data type of the matrix products, and the other
-        arguments are the fields of `plain_lstm.Direction`."""
+        `FusedDirection.run`, and for the other arguments `FusedDirection`."""
         weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
         kept: list[Tensor | None] = []
         if len(x) <= MAX_KEPT_ROWS:

@@ -258,32 +258,3 @@ void NAMED(fused_forward)(const FusedForward *args) {
 void NAMED(fused_backward)(const FusedBackward *args) {
     spacy_elmo_share_rows(args->parts, args->parts, args->dim * args->steps, NAMED(backward_parts), args);
 }
-
-#if PAIR == 1
-TARGET static void NAMED(step_rows)(const void *arguments, int64_t first, int64_t last) {
-    const Step *args = arguments;
-    const int64_t dim = args->dim;
-    for (int64_t row = first; row < last; row++)
-        for (int64_t cell = 0; cell < dim; cell += WIDTH) {
-            const size_t bytes = least(WIDTH, dim - cell) * sizeof(float);
-            float numbers[2 * GATES + 1][WIDTH] = {{0}}, state[WIDTH] = {0};
-            for (int gate = 0; gate < GATES; gate++) {
-                memcpy(numbers[gate], args->inputs + (row * GATES + gate) * dim + cell, bytes);
-                memcpy(numbers[GATES + gate], args->recurrent + (row * GATES + gate) * dim + cell, bytes);
-            }
-            memcpy(state, args->state + row * dim + cell, bytes);
-            Lanes z[GATES];
-            for (int gate = 0; gate < GATES; gate++) {
-                memcpy(numbers[2 * GATES], args->bias + gate * dim + cell, bytes);
-                z[gate] = LOAD(numbers[gate]) + LOAD(numbers[GATES + gate]) + LOAD(numbers[2 * GATES]);
-            }
-            NAMED(Cells) cells = NAMED(cells)(z, LOAD(state), SPREAD((float)args->clip));
-            memcpy(args->state + row * dim + cell, &cells.c, bytes);
-            memcpy(args->hidden + row * dim + cell, &cells.hidden, bytes);
-        }
-}
-
-void NAMED(step)(const Step *args) {
-    spacy_elmo_share_rows(args->threads, args->rows, args->dim, NAMED(step_rows), args);
-}
-#endif

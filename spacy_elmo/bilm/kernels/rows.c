@@ -26,19 +26,6 @@ typedef struct {
     float *sums;               /* (rows,) */
 } RowProducts;
 
-typedef struct {
-    int64_t threads, rows, dim;
-    const float *numbers; /* (rows, dim) */
-    int8_t *bytes;        /* (rows, dim) */
-    float *scales;        /* (rows,) */
-} Quantized;
-
-typedef struct {
-    int64_t threads, rows, dim;
-    float *sums;                   /* (rows, dim) whole numbers of 32 bits, which become numbers of float32 */
-    const float *scales, *columns; /* (rows,) and (dim,) */
-} Dequantized;
-
 /* The natural logarithm of a normal number, in arithmetic that every processor has: x = 2^n m, m between 0.7 and 1.5, and
    log m = 2 artanh(s) with s = (m - 1) / (m + 1). */
 static double logarithm(float x) {

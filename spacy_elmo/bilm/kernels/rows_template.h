@@ -84,63 +84,6 @@ void NAMED(row_products)(const RowProducts *args) {
     spacy_elmo_share_rows(args->threads, args->rows, args->dim / PANEL, NAMED(products_of_rows), args);
 }
 
-TARGET static void NAMED(quantize_rows)(const void *arguments, int64_t first, int64_t last) {
-    const Quantized *args = arguments;
-    for (int64_t row = first; row < last; row++) {
-        const float *numbers = args->numbers + row * args->dim;
-        Lanes most = SPREAD(0.0f), not_finite = SPREAD(0.0f), x[VECTORS];
-        for (int64_t k = 0; k < args->dim; k += PANEL) {
-            NAMED(load_part)(numbers + k, args->dim - k, 0.0f, x);
-            for (int v = 0; v < VECTORS; v++) {
-                most = MORE(MORE(x[v], -x[v]), most);
-                /* A byte cannot hold NaN or infinity, so the row's scale becomes NaN: 0 times either is NaN. */
-                not_finite += x[v] * 0.0f;
-            }
-        }
-        float largest = 0.0f, scale = 0.0f;
-        for (int lane = 0; lane < WIDTH; lane++)
-            largest = most[lane] > largest ? most[lane] : largest, scale += not_finite[lane];
-        args->scales[row] = largest / 127.0f + scale;
-        const Lanes steps = SPREAD(largest > 0.0f ? 127.0f / largest : 0.0f);
-        for (int64_t k = 0; k < args->dim; k += PANEL) {
-            int32_t whole[PANEL];
-            int8_t bytes[PANEL];
-            NAMED(load_part)(numbers + k, args->dim - k, 0.0f, x);
-            /* Adding 1.5 * 2^23 rounds to the nearest whole number, of which the lowest bits of the sum are the lowest.
-               A conversion is not defined for what is not a number. */
-            for (int v = 0; v < VECTORS; v++)
-                STORE((float *)whole + v * WIDTH, x[v] * steps + 12582912.0f);
-            for (int place = 0; place < PANEL; place++)
-                bytes[place] = (int8_t)(uint8_t)whole[place];
-            memcpy(args->bytes + row * args->dim + k, bytes, least(PANEL, args->dim - k));
-        }
-    }
-}
-
-void NAMED(quantize)(const Quantized *args) {
-    spacy_elmo_share_rows(args->threads, args->rows, args->dim / 2, NAMED(quantize_rows), args);
-}
-
-TARGET static void NAMED(dequantize_rows)(const void *arguments, int64_t first, int64_t last) {
-    const Dequantized *args = arguments;
-    for (int64_t row = first; row < last; row++) {
-        const Lanes scale = SPREAD(args->scales[row]);
-        for (int64_t k = 0; k < args->dim; k += PANEL) {
-            float *sums = args->sums + row * args->dim + k;
-            const int64_t count = least(PANEL, args->dim - k);
-            Lanes whole[VECTORS], columns[VECTORS];
-            NAMED(load_part)(sums, count, 0.0f, whole);
-            NAMED(load_part)(args->columns + k, count, 0.0f, columns);
-            for (int v = 0; v < VECTORS; v++)
-                whole[v] = __builtin_convertvector((Bits)whole[v], Lanes) * scale * columns[v];
-            NAMED(store_part)(whole, count, sums);
-        }
-    }
-}
-
-void NAMED(dequantize)(const Dequantized *args) {
-    spacy_elmo_share_rows(args->threads, args->rows, args->dim / 2, NAMED(dequantize_rows), args);
-}
 #endif
 
 /* Sixteen logits of a row with their biases; -infinity beyond the last. */

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from ..kernels.matmul import matmul
 from ..kernels.panels import Panels
-from ..kernels.prepacked import PackedWeight, prepack
-from ..matmul_precision import Precision
+from ..kernels.prepacked import PackedWeight, convert
 
 
 class Dense(nn.Module):
@@ -42,15 +41,15 @@ class PrepackedDense(nn.Module):
     """A dense layer for prediction only, in which the matrix is already converted to the data type and the
     memory layout of the product."""
 
-    def __init__(self, dense: Dense, precision: Precision) -> None:
+    def __init__(self, dense: Dense, dtype: torch.dtype) -> None:
         super().__init__()
         self.bias = dense.bias.detach()
-        self._weight = prepack(dense.weight.detach(), precision)
+        self._weight = convert(dense.weight.detach(), dtype)
 
     @property
     def panels(self) -> Panels | None:
         """The float32 matrix, packed for the C functions; None if there are no C functions, or if the
-        precision is not float32."""
+        data type is not float32."""
         return self._weight.panels if isinstance(self._weight, PackedWeight) else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -59,13 +58,13 @@ class PrepackedDense(nn.Module):
         return self._weight(x.to(self._weight.dtype)).to(self.bias.dtype) + self.bias
 
 
-def prepack_dense(module: Any, precision: Precision) -> Any:
-    """Return a copy of `module` in which all dense layers are prepacked. The copy shares all other parameters
-    with `module`."""
+def prepack_dense(module: Any, dtype: torch.dtype) -> Any:
+    """Return a copy of `module` in which all dense layers are prepacked in the data type `dtype`. The copy
+    shares all other parameters with `module`."""
     if isinstance(module, Dense):
-        return PrepackedDense(module, precision)
+        return PrepackedDense(module, dtype)
     other = copy.copy(module)
     other._modules = {
-        name: child and prepack_dense(child, precision) for name, child in module._modules.items()
+        name: child and prepack_dense(child, dtype) for name, child in module._modules.items()
     }
     return other

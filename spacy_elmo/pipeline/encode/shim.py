@@ -15,7 +15,6 @@ from thinc.types import ArgsKwargs
 from torch import Tensor
 
 from ...bilm.config import BiLMConfig
-from ...bilm.kernels.prepacked import check_precision
 from ...bilm.model import BiLM, plain_inference
 from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
@@ -338,7 +337,6 @@ class BiLMShim(PyTorchShim):
 
     def _set_weights(self, weights: Weights) -> None:
         device = self._device or get_torch_default_device()
-        check_precision(self.options.precision, device)
         bilm = weights.build_bilm().to(device)
         require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ...bilm.head import Head
-from ...bilm.kernels.instructions import has_instructions
+from ...bilm.kernels.instructions import has_bfloat16
 from ...bilm.model import BiLM, PackedOutput
 from ..config import Training
 from ..corpus.batches import Batcher, TrainBatch
@@ -149,7 +149,7 @@ def autocast_dtype(setting: str, device: torch.device) -> str:
     """
     if setting != "auto":
         return setting
-    return "bfloat16" if has_instructions("bfloat16", device) else "float32"
+    return "bfloat16" if has_bfloat16(device) else "float32"
 
 
 @contextlib.contextmanager

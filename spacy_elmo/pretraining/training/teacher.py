@@ -9,10 +9,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from ...bilm.config import Precision
 from ...bilm.kernels import native
 from ...bilm.kernels.matmul import matmul_dtype
 from ...bilm.likelihood import build_language_model
-from ...bilm.matmul_precision import Precision
 from ...bilm.weights import Weights
 from ...digest import Digest
 from ..corpus.batches import TrainBatch

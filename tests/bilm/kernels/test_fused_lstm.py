@@ -12,8 +12,7 @@ from spacy_elmo.bilm.kernels import fused_lstm, fused_lstm_gradient, native, pla
 from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection
 from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
 from spacy_elmo.bilm.kernels.native import has_kernels
-from spacy_elmo.bilm.kernels.plain_lstm import Clips, Direction
-from spacy_elmo.bilm.kernels.prepacked import PlainWeight
+from spacy_elmo.bilm.kernels.plain_lstm import Clips, PlainLSTM
 from tests.threads import torch_threads
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -62,11 +61,9 @@ def example(lengths, dim, width, cell_clip, out_clip, dtype=torch.float64):
 
 def plain(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, compute_dtype):
     """Run the plain version with the arguments of `FusedLSTM`."""
-    matrices = [
-        None if weight is None else PlainWeight(weight, compute_dtype)
-        for weight in (input, recurrent, projection)
-    ]
-    return Direction(*matrices[:2], bias, matrices[2], clips).run(x, h, c, batch_sizes)
+    tensors = x, input, recurrent, bias, projection, h, c
+    one_direction = [None if t is None else t[None] for t in tensors]
+    return [t[0] for t in PlainLSTM.apply(*one_direction, batch_sizes, clips, compute_dtype)]
 
 
 def with_gradients(function, arguments, batch_sizes, clips, compute_dtype):
@@ -217,10 +214,8 @@ def test_gates_that_are_far_out(dtype):
     (x, *weights, h, c), batch_sizes, clips = example([2, 1], 20, 18, None, None, torch.float32)
     weights[2][::2], weights[2][1::2] = 1e30, -1e30
     found = FusedDirection(*weights, clips, dtype).run(x, h, c, batch_sizes)
-    input, recurrent, bias, projection = weights
-    matrices = (PlainWeight(weight, torch.float32) for weight in (input, recurrent, projection))
-    plain = plain_lstm.Direction(next(matrices), next(matrices), bias, next(matrices), clips)
-    assert_similar(found, plain.run(x, h, c, batch_sizes), TOLERANCE[dtype])
+    expected = plain(x, *weights, h, c, batch_sizes, clips, torch.float32)
+    assert_similar(found, expected, TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

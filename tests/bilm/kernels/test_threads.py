@@ -8,15 +8,10 @@ import textwrap
 import threading
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.kernels import cell, int8
-from spacy_elmo.bilm.kernels import native as native
-from spacy_elmo.bilm.kernels.cell import forward
-from spacy_elmo.bilm.kernels.int8 import dequantize, quantize
-from tests.threads import torch_threads
+from spacy_elmo.bilm.kernels import native
 
 pytestmark = pytest.mark.skipif(not native.library(), reason="there is no compiler")
 
@@ -73,44 +68,3 @@ def test_torchs_threads_live_on():
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
-
-
-def test_the_callers_use_as_many_threads_as_torch(monkeypatch):
-    said = []
-
-    def noted(name, *tensors):
-        function = native.float32_function(name, *tensors)
-        return lambda threads, *rest: (said.append((name, threads)), function(threads, *rest))
-
-    monkeypatch.setattr(cell, "float32_function", noted)
-    monkeypatch.setattr(int8, "float32_function", noted)
-    with torch_threads(3), torch.no_grad():
-        forward(torch.ones(1, 8), torch.ones(1, 8), torch.ones(8), None, torch.ones(1, 2))
-        dequantize(*(quantize(torch.ones(1, 4))[0].int(), torch.ones(1), torch.ones(4)))
-    assert said == [("step", 3), ("quantize", 3), ("dequantize", 3)]
-
-
-@pytest.mark.parametrize("low", [torch.float32, torch.bfloat16])
-def test_a_step_is_the_same_in_any_number_of_threads(low):
-    torch.manual_seed(0)
-    inputs, recurrent = torch.randn(2, 33, 4 * 512).to(low)
-    bias, c = torch.randn(4 * 512), torch.randn(33, 512)
-
-    def step(threads):
-        with torch_threads(threads), torch.no_grad():
-            return forward(inputs, recurrent, bias, 3.0, c)
-
-    for threads in (2, 5):
-        assert all(map(torch.equal, step(threads), step(1)))
-
-
-def test_bytes_are_the_same_in_any_number_of_threads():
-    x = torch.randn(33, 2048)
-
-    def both_ways(threads):
-        with torch_threads(threads):
-            whole, scales = quantize(x)
-            return whole, scales, dequantize(whole.int(), scales, torch.rand(2048).fill_(0.5))
-
-    for found in map(both_ways, (2, 5)):
-        assert all(torch.equal(a, b) for a, b in zip(found, both_ways(1), strict=True))

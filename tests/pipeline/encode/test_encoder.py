@@ -341,7 +341,7 @@ def test_data_validation(model):
         build(shim_of(model).options.weights).initialize(X=docs_of())
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("is_loaded", [False, True])
 @pytest.mark.filterwarnings("ignore:precision = ")
 def test_the_default_device_of_torch_changes_nothing(weights, is_loaded, precision):
