@@ -22,7 +22,7 @@ import torch
 from benchmarks import training
 from benchmarks.networks import SIZES, Network, networks
 from benchmarks.sentences import SAMPLE, read_sentences
-from spacy_elmo.bilm.kernels.instructions import has_instructions
+from spacy_elmo.bilm.kernels.instructions import has_bfloat16
 from spacy_elmo.bilm.kernels.native import active_kernels
 
 LEAST = {"mini": 512, "base": 512, "small": 128, "original": 64}
@@ -35,7 +35,7 @@ is that of the middle of a text, where most words are cached."""
 def precisions() -> list[str]:
     """Return the precisions that this processor does not emulate. `SPACY_ELMO_KERNELS` may name a slower processor, so
     then only float32 is measured."""
-    fast = has_instructions("bfloat16", torch.device("cpu"))
+    fast = has_bfloat16(torch.device("cpu"))
     return (
         ["float32", "bfloat16"]
         if fast and not os.environ.get("SPACY_ELMO_KERNELS")

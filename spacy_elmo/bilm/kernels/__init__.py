@@ -5,7 +5,6 @@ In float32 on a CPU, the C functions ("kernels") compute the same bits on every 
 training. `convolution` and `highway` compute the character CNN. `matmul` and `softmax_terms` compute the
 softmax layer (`bilm/head.py`).
 
-On a GPU, in an installation without kernels, and for most other data types, `plain_lstm` and `cell` compute
-the LSTM layer in prediction, `plain_lstm_gradient` computes it in training, and torch operators compute
-everything else.
+On a GPU, in an installation without kernels, and for most other data types, `plain_lstm` computes the LSTM
+layer, and torch operators compute everything else.
 """
