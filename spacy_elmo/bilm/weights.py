@@ -13,7 +13,7 @@ from typing import Any
 import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..digest import Digest, json_digest
 from ..files import atomic_write
@@ -21,15 +21,15 @@ from .config import BiLMConfig
 from .head import Head
 from .model import BiLM
 from .start_state import StartState
-from .tensors import bytes_of, is_finite, on_meta_device, read_tensors
-from .words.alphabet import N_MARKS
+from .tensors import is_finite, on_meta_device
 
 FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
 _START_H, _START_C = "start.h", "start.c"
+_METADATA = "__metadata__"
+"""Name of the entry of a safetensors header that contains the entries of this format."""
 _DIGEST = "digest"
 """Name of the header entry that contains a hash of all other entries and of the tensors."""
-_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 @dataclass
@@ -77,24 +77,25 @@ class Weights:
 
         Float32 tensors of this object become the parameters of the network without a copy, because copies
         would double the memory for loading. So if you train the network, the tensors of this object change.
+
+        Raises:
+            ValueError: the tensors, the vocabulary or the alphabet do not match the configuration.
         """
         with on_meta_device():
             bilm = BiLM(self.config)
-        tensors = {n: t.float() for n, t in self.tensors.items() if not n.startswith(_HEAD)}
-        bilm.load_state_dict(tensors, assign=True)
+        tensors = {n: t for n, t in self.tensors.items() if not n.startswith(_HEAD)}
+        _set_parameters(bilm, tensors)
         bilm.set_vocabulary(self.vocabulary, self.alphabet)
         return bilm.eval()
 
     def build_head(self) -> Head | None:
         """Build the softmax layer (head) in float32, as `build_bilm` does. None if the file has no head."""
-        tensors = {
-            n.removeprefix(_HEAD): t.float() for n, t in self.tensors.items() if n.startswith(_HEAD)
-        }
+        tensors = {n.removeprefix(_HEAD): t for n, t in self.tensors.items() if n.startswith(_HEAD)}
         if not tensors:
             return None
         with on_meta_device():
             head = Head(len(self.vocabulary), self.config.projection)
-        head.load_state_dict(tensors, assign=True)
+        _set_parameters(head, tensors)
         return head
 
     def without_head(self) -> Weights:
@@ -134,8 +135,13 @@ class Weights:
             "card": self.card,
         }
 
+    def digest(self) -> str:
+        """Return a hash of everything that determines vectors and predictions, which is everything except the
+        model card, as 32 hexadecimal digits."""
+        return _digest({"config": json.dumps(self.config.to_header())}, self._file_tensors())
+
     def to_bytes(self) -> bytes:
-        """Return the bytes of a weights file.
+        """Return the bytes of a weights file, which are the same in every call.
 
         Raises:
             ValueError: a word of the vocabulary contains a newline, or a tensor has values that are not
@@ -148,20 +154,15 @@ class Weights:
                 f" {', '.join(diverged[:5])}. Their training has diverged, or their numbers are too large for the"
                 " data type"
             )
-        if self.vocabulary:
-            if broken := [word for word in self.vocabulary if "\n" in word]:
-                raise ValueError(f"Words of a vocabulary must not contain a newline: {broken[:10]}")
-            tensors[_VOCABULARY] = _as_bytes("\n".join(self.vocabulary))
-        if self.alphabet:
-            tensors[_ALPHABET] = _as_bytes(self.alphabet)
+        if broken := [word for word in self.vocabulary if "\n" in word]:
+            raise ValueError(f"Words of a vocabulary must not contain a newline: {broken[:10]}")
         header = {
             "format": FORMAT,
             "config": json.dumps(self.config.to_header()),
             "card": json.dumps(self.card),
         }
-        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         header[_DIGEST] = _digest(header, tensors)
-        return safetensors.torch.save(tensors, header)
+        return _with_sorted_header(safetensors.torch.save(tensors, header))
 
     def save(self, path: str | Path) -> None:
         """Write the weights file atomically, so that there is never an incomplete file, even after a crash.
@@ -178,21 +179,9 @@ class Weights:
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: the file is not a weights file, or is truncated.
-            ValueError: the tensors do not match the header. The message lists tensors that are missing or
-                unexpected, or have the wrong shape or type.
-            ValueError: the content has changed since the file was written.
+            ValueError: the file is not a weights file, is truncated, or has changed since it was written.
         """
-        path = Path(path)
-        if path.is_dir():
-            raise IsADirectoryError(
-                f"{path} is a directory, but a weights file is one .safetensors file: name the file in it"
-            )
-        with _one_error(str(path)), path.open("rb") as file:
-            # Opened before, so that a missing or unreadable file raises an OSError, not an error of safetensors.
-            with safetensors.safe_open(path, "pt") as layout:
-                header, tensors = layout.metadata() or {}, read_tensors(file, layout)
-        return cls._checked(header, tensors, str(path))
+        return cls._read(Path(path).read_bytes(), str(path))
 
     @classmethod
     def load_card(cls, path: str | Path) -> dict[str, Any]:
@@ -212,108 +201,56 @@ class Weights:
         Raises:
             ValueError: see `load`.
         """
-        with _one_error("weights"):
-            tensors = safetensors.torch.load(data)
-            for name in tensors:
-                # Copied to aligned memory, like the tensors of a file. One at a time, to save memory.
-                tensors[name] = tensors[name].clone()
-            size = int.from_bytes(data[:8], "little")
-            header = json.loads(data[8 : 8 + size]).get("__metadata__") or {}
-        return cls._checked(header, tensors, "weights")
+        return cls._read(data, "weights")
 
     @classmethod
-    def _checked(
-        cls, header: Mapping[str, str], tensors: dict[str, Tensor], source: str
-    ) -> Weights:
-        if header.get("format") != FORMAT:
-            raise ValueError(
-                f"{source}: the header has format {header.get('format')!r}, expected {FORMAT!r}. Convert files of other"
-                " programs with `python -m spacy elmo convert`"
-            )
-        file_tensors = dict(tensors)
-        try:
-            config = BiLMConfig.from_header(json.loads(header["config"]))
-            card = dict(json.loads(header["card"]))
-            words = _as_text(_VOCABULARY, tensors.pop(_VOCABULARY, None))
-            alphabet = _as_text(_ALPHABET, tensors.pop(_ALPHABET, None))
-        except Exception as error:  # damaged JSON can raise many classes, RecursionError among them
-            raise ValueError(
-                f"{source}: damaged header, vocabulary or alphabet: {str(error) or type(error).__name__}"
-            ) from error
-        vocabulary = [] if words is None else words.split("\n")
-        start_state = None
-        if {_START_H, _START_C} <= tensors.keys():
-            start_state = StartState(tensors.pop(_START_H), tensors.pop(_START_C))
-        weights = cls(config, tensors, vocabulary, card, alphabet or "", start_state)
-        if problems := weights._problems():
-            raise ValueError(
-                f"{source}: the tensors do not match the header:\n  " + "\n  ".join(problems)
-            )
-        if header.get(_DIGEST) != _digest(header, file_tensors):
-            raise ValueError(
-                f"{source} is damaged: it has changed since it was written. Restore it from a copy"
-            )
-        return weights
-
-    def _problems(self) -> list[str]:
-        # Checked before the network is built, because a damaged header may claim a billion layers.
-        if self.config.layers + self.config.highways > len(self.tensors):
-            return [
-                f"layers = {self.config.layers}, highways = {self.config.highways}:"
-                f" too many for {len(self.tensors)} tensors"
-            ]
-        try:
-            expected = self._expected_shapes()
-        except (RuntimeError, TypeError, OverflowError) as error:
-            return [str(error).partition("\n")[0]]
-        tensors = self._file_tensors()
-        problems = [f"{name}: missing" for name in expected.keys() - tensors.keys()]
-        problems += [f"{name}: unexpected" for name in tensors.keys() - expected.keys()]
-        for name in expected.keys() & tensors.keys():
-            tensor = tensors[name]
-            if tensor.shape != expected[name]:
-                problems.append(
-                    f"{name}: shape {list(tensor.shape)}, expected {list(expected[name])}"
+    def _read(cls, data: bytes, source: str) -> Weights:
+        with _one_error(source):
+            tensors = safetensors.torch.load(data)
+            for name in tensors:
+                # Copied to aligned memory, for products with the same bits. One at a time, to save memory.
+                tensors[name] = tensors[name].clone()
+            header = _header_of(data).get(_METADATA) or {}
+            if header.get("format") != FORMAT:
+                raise ValueError(
+                    f"the header has format {header.get('format')!r}, expected {FORMAT!r}. Convert files of other"
+                    " programs with `python -m spacy elmo convert`"
                 )
-            elif tensor.dtype not in _DTYPES:
-                problems.append(f"{name}: type {tensor.dtype}, expected a float of 16 or 32 bits")
-            elif not is_finite(tensor):
-                problems.append(f"{name}: contains values that are not finite")
-        if self.config.n_words and len(self.vocabulary) != self.config.n_words:
-            problems.append(
-                f"vocabulary: {len(self.vocabulary)} words, expected {self.config.n_words}"
+            if header.get(_DIGEST) != _digest(header, tensors):
+                raise ValueError("it has changed since it was written. Restore it from a copy")
+            words = _as_text(tensors.pop(_VOCABULARY, None))
+            start_state = None
+            if _START_H in tensors:
+                start_state = StartState(tensors.pop(_START_H), tensors.pop(_START_C))
+            return cls(
+                config=BiLMConfig.from_header(json.loads(header["config"])),
+                vocabulary=[] if words is None else words.split("\n"),
+                alphabet=_as_text(tensors.pop(_ALPHABET, None)) or "",
+                card=dict(json.loads(header["card"])),
+                start_state=start_state,
+                tensors=tensors,
             )
-        expected_characters = max(self.config.n_symbols - N_MARKS, 0)
-        if len(self.alphabet) != expected_characters:
-            problems.append(
-                f"alphabet: {len(self.alphabet)} characters, expected {expected_characters}"
-            )
-        if self.config.n_words and not problems:
-            with on_meta_device():
-                bilm = BiLM(self.config)
-            try:
-                bilm.set_vocabulary(self.vocabulary, self.alphabet)
-            except ValueError as error:
-                problems.append(str(error))
-        return sorted(problems)
 
     def _file_tensors(self) -> dict[str, Tensor]:
-        """Return the float tensors that the file stores: `tensors`, and the start state if there is one."""
-        if self.start_state is None:
-            return dict(self.tensors)
-        return {**self.tensors, _START_H: self.start_state.h, _START_C: self.start_state.c}
+        """Return all tensors of the file: `tensors`, the start state, the vocabulary and the alphabet."""
+        tensors = dict(self.tensors)
+        if self.start_state is not None:
+            tensors |= {_START_H: self.start_state.h, _START_C: self.start_state.c}
+        if self.vocabulary:
+            tensors[_VOCABULARY] = _as_bytes("\n".join(self.vocabulary))
+        if self.alphabet:
+            tensors[_ALPHABET] = _as_bytes(self.alphabet)
+        return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
-    def _expected_shapes(self) -> dict[str, torch.Size]:
-        with on_meta_device():
-            shapes = {name: t.shape for name, t in BiLM(self.config).state_dict().items()}
-            if any(name.startswith(_HEAD) for name in self.tensors):
-                head = Head(len(self.vocabulary), self.config.projection)
-                shapes |= {_HEAD + name: t.shape for name, t in head.state_dict().items()}
-        if {_START_H, _START_C} & self._file_tensors().keys():
-            layers = self.config.layers
-            shapes[_START_H] = torch.Size((layers, 2, self.config.projection))
-            shapes[_START_C] = torch.Size((layers, 2, self.config.dim))
-        return shapes
+
+def _set_parameters(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Use float32 tensors as the parameters of a module, without a copy."""
+    try:
+        module.load_state_dict({name: t.float() for name, t in tensors.items()}, assign=True)
+    except RuntimeError as error:
+        raise ValueError(
+            f"The tensors of these weights do not match their config: {error}"
+        ) from error
 
 
 def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
@@ -321,22 +258,39 @@ def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
     type, shape and bytes of each tensor."""
     entries = sorted((name, value) for name, value in header.items() if name != _DIGEST)
     described = [
-        (name, str(t.dtype), list(t.shape), Digest(bytes_of(t)).hexdigest())
+        (name, str(t.dtype), list(t.shape), Digest(_bytes_of(t)).hexdigest())
         for name, t in sorted(tensors.items())
     ]
     return json_digest([entries, described])
+
+
+def _bytes_of(tensor: Tensor) -> memoryview:
+    """Return the bytes of a contiguous CPU tensor, as a memoryview that shares the memory of the tensor."""
+    return tensor.view(-1).view(torch.uint8).numpy().data
+
+
+def _header_of(data: bytes) -> dict[str, Any]:
+    """Return the header of a safetensors file: JSON, after 8 bytes with the length of the JSON."""
+    header: dict[str, Any] = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return header
+
+
+def _with_sorted_header(data: bytes) -> bytes:
+    """Sort the metadata in the header of a safetensors file, because safetensors writes them in random order."""
+    header = _header_of(data)
+    header[_METADATA] = dict(sorted(header[_METADATA].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # keeps the tensors aligned
+    tensors = memoryview(data)[8 + int.from_bytes(data[:8], "little") :]
+    return b"".join([len(text).to_bytes(8, "little"), text, tensors])
 
 
 def _as_bytes(text: str) -> Tensor:
     return torch.frombuffer(bytearray(text.encode("utf8", "surrogatepass")), dtype=torch.uint8)
 
 
-def _as_text(name: str, tensor: Tensor | None) -> str | None:
-    if tensor is None:
-        return None
-    if tensor.dtype != torch.uint8:
-        raise ValueError(f"{name}: type {tensor.dtype}, expected torch.uint8")
-    return tensor.numpy().tobytes().decode("utf8", "surrogatepass")
+def _as_text(tensor: Tensor | None) -> str | None:
+    return None if tensor is None else bytes(_bytes_of(tensor)).decode("utf8", "surrogatepass")
 
 
 @contextmanager
@@ -346,5 +300,5 @@ def _one_error(source: str) -> Iterator[None]:
     except (OSError, MemoryError):
         raise
     except Exception as error:  # a damaged header can raise many classes, RecursionError among them
-        message = f"{source} is not a readable weights file, or it is truncated ({error})"
+        message = f"{source} is not a readable weights file, or it is damaged: {error or type(error).__name__}"
         raise ValueError(message) from error

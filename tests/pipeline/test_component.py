@@ -65,6 +65,22 @@ def test_word_input(tmp_path):
     assert equal(loaded, nlp)
 
 
+def test_every_copy_on_disk_has_the_same_bytes(weights, tmp_path):
+    nlp = pipelines.blank(weights)
+    for n in range(4):
+        nlp.to_disk(tmp_path / str(n))
+        nlp = spacy.load(tmp_path / str(n))
+    copies = [
+        {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        for folder in tmp_path.iterdir()
+    ]
+    assert all(copy == copies[0] for copy in copies)
+
+
 def test_constructor_reads_no_file(tmp_path):
     nlp = pipelines.blank(tmp_path / "absent.safetensors")
     uses = (lambda: nlp("a"), lambda: nlp.to_disk(tmp_path / "out"), nlp.to_bytes, nlp.initialize)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import cast
 
@@ -14,7 +13,6 @@ from ...bilm.kernels import native
 from ...bilm.kernels.matmul import matmul_dtype
 from ...bilm.likelihood import build_language_model
 from ...bilm.weights import Weights
-from ...digest import Digest
 from ..corpus.batches import TrainBatch
 from .sampled_softmax import Negatives, SampledProbabilities, sampled_probabilities
 
@@ -32,7 +30,7 @@ class Teacher:
         bilm, head = build_language_model(weights)
         self._bilm, self._head, self._types = bilm.to(device), head.to(device), types
         self._is_prepared = False
-        self.digest = _digest(weights)
+        self.digest = weights.digest()
         """Hash of everything that determines the predictions of the teacher."""
 
     @torch.no_grad()
@@ -60,11 +58,3 @@ class Teacher:
             outputs = self._bilm.forward_packed(token_ids, batch.words, batch.lengths).outputs
         directions = zip(outputs[-1], classes, negatives, strict=True)
         return [sampled_probabilities(self._head, *direction) for direction in directions]
-
-
-def _digest(weights: Weights) -> str:
-    digest = Digest(json.dumps([weights.config.to_dict(), weights.vocabulary]).encode())
-    for name, tensor in sorted(weights.tensors.items()):
-        digest.update(name.encode())
-        digest.update(tensor.float().contiguous().numpy().tobytes())
-    return digest.hexdigest()
