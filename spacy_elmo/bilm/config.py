@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import math
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from ..limits import MAX_CHARACTERS, MAX_CLIP, MAX_LAYERS, MAX_ROWS, MAX_WIDTH
 from .words.alphabet import N_MARKS
 from .words.spelling import Spelling, UnicodeForm
-
-ACTIVATIONS = ("relu", "tanh")
 
 Precision: TypeAlias = Literal["float32", "bfloat16"]
 """Data type in which the network multiplies matrices in prediction."""
@@ -20,12 +20,13 @@ Precision: TypeAlias = Literal["float32", "bfloat16"]
 _HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
 """Names of fields in the header of a weights file, {name here: name in the header}. All other fields have the
 same name in both."""
-_LIMITS: dict[str, float] = {
-    "dim": MAX_WIDTH, "projection": MAX_WIDTH, "char_dim": MAX_WIDTH, "word_dim": MAX_WIDTH, "filters": MAX_WIDTH,
-    "layers": MAX_LAYERS, "highways": MAX_LAYERS, "groups of filters": MAX_LAYERS,
-    "n_words": MAX_ROWS, "n_symbols": MAX_ROWS, "max_characters": MAX_CHARACTERS,
-    "cell_clip": MAX_CLIP, "proj_clip": MAX_CLIP, "forget_bias": MAX_CLIP,
-}  # fmt: skip
+
+_Width: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_WIDTH)]
+_Rows: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MAX_ROWS)]
+_Characters: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_CHARACTERS)]
+_Clip: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=MAX_CLIP)]
+_Bias: TypeAlias = Annotated[float, Field(strict=True, ge=-MAX_CLIP, le=MAX_CLIP)]
+_Switch: TypeAlias = Annotated[bool, Field(strict=True)]
 
 
 @dataclass(frozen=True)
@@ -46,50 +47,50 @@ class BiLMConfig:
         ValueError: some values are impossible; the message lists these values.
     """
 
-    dim: int = 4096
+    dim: _Width = 4096
     """Number of cells of each LSTM layer in each direction, C."""
-    projection: int = 512
+    projection: _Width = 512
     """Width P of a token vector and of the output of each direction. A layer of the biLM has width 2P. If P
     equals `dim`, the LSTM has a projection matrix only if `square_projections` is true."""
-    layers: int = 2
+    layers: Annotated[int, Field(strict=True, ge=1, le=MAX_LAYERS)] = 2
     """Number of LSTM layers, L. The output has L + 1 layers, because layer 0 is the context-free token
     vector."""
-    cell_clip: float | None = 3.0
+    cell_clip: _Clip | None = 3.0
     """Limit of the magnitude of cell states, applied before the tanh of the cell states; null: no limit."""
-    proj_clip: float | None = 3.0
+    proj_clip: _Clip | None = 3.0
     """Limit of the magnitude of the outputs of the LSTM, applied after the projection; null: no limit.
     Without a projection, the outputs are never limited."""
-    skip: bool = True
+    skip: _Switch = True
     """Residual connections: true adds the input of each LSTM layer above the first to its output."""
-    forget_bias: float = 1.0
+    forget_bias: _Bias = 1.0
     """Constant that is added to the bias of the forget gate at run time. The constant is 1.0 for weights from
     bilm-tf, because the bias in bilm-tf's files does not include this constant."""
-    n_words: int = 0
+    n_words: _Rows = 0
     """Number of rows of the table of word vectors, one row for each word of the vocabulary; 0: no table."""
-    char_dim: int = 16
+    char_dim: Annotated[int, Field(strict=True, ge=0, le=MAX_WIDTH)] = 16
     """Width of a character vector."""
-    filters: tuple[tuple[int, int], ...] = (
+    filters: Annotated[tuple[tuple[_Characters, _Width], ...], Field(max_length=MAX_LAYERS)] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
     )  # fmt: skip
     """Groups of convolution filters: the width of the filters in characters and the number of filters of each
     group. The outputs of the groups are concatenated in this order."""
-    activation: str = "relu"
+    activation: Literal["relu", "tanh"] = "relu"
     """Activation of the convolutions, after the maximum over time: "relu" or "tanh". Highway layers always use relu."""
-    highways: int = 2
+    highways: Annotated[int, Field(strict=True, ge=0, le=MAX_LAYERS)] = 2
     """Number of highway layers between the convolutions and the projection."""
-    max_characters: int = 50
+    max_characters: _Characters = 50
     """Number of character positions of a word, including the marks for the start and end of the word. A
     longer word is cut to its first bytes, as in bilm-tf (`data.py`), or to its first code points, as in
     ELMoForManyLangs (`elmo.py`). ELMoForManyLangs also looks up the word in the word table in its cut
     form."""
-    word_dim: int = 0
+    word_dim: Annotated[int, Field(strict=True, ge=0, le=MAX_WIDTH)] = 0
     """Width of a word vector. The token encoder projects the word vector, concatenated with the character
     features (if the model has any), to width P. 0: there is no word table, or its rows are token vectors of
     width P, without a projection."""
-    n_symbols: int = 0
+    n_symbols: _Rows = 0
     """Number of rows of the table of code points: one row for each character of the alphabet, and six rows
     for marks such as the start of a word. 0: characters are bytes."""
-    square_projections: bool = False
+    square_projections: _Switch = False
     """Projections with equal input and output widths, after the convolution filters and in the LSTM. AllenNLP
     and ELMoForManyLangs have them (true), bilm-tf does not (false)."""
     unicode_form: UnicodeForm = ""
@@ -99,57 +100,25 @@ class BiLMConfig:
     """Characters and their replacements, such as `{"v": "u", "j": "i"}` for Latin."""
 
     def __post_init__(self) -> None:
-        # JSON and config files contain lists. Convert them to tuples, so that equal configs compare equal.
-        if _is_pairs(self.filters):
-            object.__setattr__(self, "filters", tuple((width, n) for width, n in self.filters))
-        replace = [*self.replace.items()] if isinstance(self.replace, Mapping) else self.replace
-        if _is_pairs(replace):
-            object.__setattr__(self, "replace", tuple((old, new) for old, new in replace))
-        problems = [
-            f"{name} = {getattr(self, name)!r:.60} (must be a whole number, at least 1)"
-            for name in ("dim", "projection", "layers")
-            if not _is_whole(getattr(self, name), 1)
-        ]
-        problems += [
-            f"{name} = {clip!r:.60} (must be a positive number, or null for no limit)"
-            for name, clip in (("cell_clip", self.cell_clip), ("proj_clip", self.proj_clip))
-            if clip is not None and not (_is_number(clip) and clip > 0)
-        ]
-        problems += [
-            f"{name} = {getattr(self, name)!r:.60} (must be true or false)"
-            for name in ("skip", "square_projections")
-            if not isinstance(getattr(self, name), bool)
-        ]
-        if not _is_number(self.forget_bias):
-            problems.append(f"forget_bias = {self.forget_bias!r:.60} (must be a number)")
-        problems += self._table_problems() or self._input_problems()
-        problems += self._spelling_problems()
-        problems = problems or self._limit_problems()
+        values = dict(vars(self))
+        if isinstance(self.replace, Mapping):
+            values["replace"] = list(self.replace.items())
+        try:
+            checked = _field_types()(**values)
+        except ValidationError as error:
+            fields = {str(e["loc"][0]): e["msg"] for e in error.errors()}
+            problems = [f"{name} = {values[name]!r:.60} ({fields[name]})" for name in fields]
+        else:
+            # JSON and config files contain lists, which are now tuples, so that equal configs compare equal.
+            for name, value in checked:
+                object.__setattr__(self, name, value)
+            problems = self._contradictions()
         if problems:
             raise ValueError("Impossible biLM configuration: " + "; ".join(problems))
 
-    def _limit_problems(self) -> list[str]:
-        sizes = {name: getattr(self, name) for name in _LIMITS if hasattr(self, name)}
-        if self.n_symbols or not self.n_words:
-            sizes |= {"groups of filters": len(self.filters), "filters": self.n_filters}
-        return [
-            f"{name} = {value!r:.30} (the limit is {_LIMITS[name]:,})"
-            for name, value in sizes.items()
-            if isinstance(value, int | float) and abs(value) > _LIMITS[name]
-        ]
-
-    def _table_problems(self) -> list[str]:
-        problems = [
-            f"{name} = {getattr(self, name)!r:.60} (must be {meaning})"
-            for name, meaning in (
-                ("n_words", "0 for no word table, or its number of rows"),
-                ("word_dim", "0, or the width of a word vector"),
-                ("n_symbols", "0 for bytes, or the number of rows of the character table"),
-            )
-            if not _is_whole(getattr(self, name), 0)
-        ]
-        if problems:
-            return problems
+    def _contradictions(self) -> list[str]:
+        """Return the fields that do not fit other fields."""
+        problems = []
         if self.word_dim and not self.n_words:
             problems.append(f"word_dim = {self.word_dim} (must be 0, because n_words = 0)")
         if self.n_words and self.n_symbols and not self.word_dim:
@@ -160,62 +129,27 @@ class BiLMConfig:
             problems.append(
                 f"n_symbols = {self.n_symbols} (must be 0, or at least {N_MARKS}, the number of marks)"
             )
-        return problems
-
-    def _spelling_problems(self) -> list[str]:
-        if not isinstance(self.unicode_form, str):
-            return [f"unicode_form = {self.unicode_form!r:.60} (must be text)"]
-        if not _is_pairs(self.replace) or not all(
-            isinstance(text, str) for pair in self.replace for text in pair
-        ):
-            return [
-                f"replace = {self.replace!r:.60} (must be pairs of a character and its replacement)"
-            ]
+        # <S> is a character between two marks. Of <bos>, ELMoForManyLangs looks up all five.
+        least = 7 if self.has_lexicon else 0 if self.n_words else 3
+        if self.max_characters < least:
+            problems.append(
+                f"max_characters = {self.max_characters} (must be at least {least}, for the boundaries)"
+            )
+        if self.n_symbols or not self.n_words:
+            widest = max((width for width, _ in self.filters), default=0)
+            if not 0 < widest <= self.max_characters or self.n_filters > MAX_WIDTH:
+                problems.append(
+                    f"filters = {self.filters!r:.60} (must be pairs of a width, up to max_characters ="
+                    f" {self.max_characters}, and a number of filters, together up to {MAX_WIDTH:,})"
+                )
+            if not self.char_dim:
+                problems.append(
+                    "char_dim = 0 (must be at least 1, because words are read as characters)"
+                )
         try:
             Spelling(self.unicode_form, self.replace)
         except ValueError as error:
-            return [str(error)]
-        return []
-
-    def _input_problems(self) -> list[str]:
-        problems = self._character_problems() if self.n_symbols or not self.n_words else []
-        if self.has_lexicon:
-            minimum, why = 7, "<bos> between two boundary marks"
-        elif not self.n_words:
-            minimum, why = 3, "two are boundary marks"
-        else:
-            return problems
-        if not _is_whole(self.max_characters, minimum):
-            problems.append(
-                f"max_characters = {self.max_characters!r:.60}"
-                f" (must be a whole number, at least {minimum}: {why})"
-            )
-        return problems
-
-    def _character_problems(self) -> list[str]:
-        problems = []
-        if self.activation not in ACTIVATIONS:
-            problems.append(
-                f"activation = {self.activation!r:.60} (must be one of {', '.join(ACTIVATIONS)})"
-            )
-        if not _is_whole(self.char_dim, 1):
-            problems.append(
-                f"char_dim = {self.char_dim!r:.60} (must be a whole number, at least 1)"
-            )
-        if not _is_whole(self.highways, 0):
-            problems.append(f"highways = {self.highways!r:.60} (must be a whole number, 0 or more)")
-        if not _is_pairs(self.filters) or not self.filters:
-            problems.append(
-                f"filters = {self.filters!r:.60} (must be at least one pair of a width and a number)"
-            )
-            return problems
-        widest = self.max_characters if _is_whole(self.max_characters, 1) else math.inf
-        problems += [
-            f"filters: ({width!r:.60}, {number!r:.60}) (the width must be a whole number from 1 to {widest}, the number"
-            " a whole number, at least 1)"
-            for width, number in self.filters
-            if not (_is_whole(width, 1) and width <= widest and _is_whole(number, 1))
-        ]
+            problems.append(str(error))
         return problems
 
     @property
@@ -275,17 +209,9 @@ class BiLMConfig:
         return cls.from_dict({names.get(name, name): value for name, value in fields.items()})
 
 
-def _is_whole(value: object, minimum: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
-
-
-def _is_number(value: object) -> bool:
-    if isinstance(value, int):  # math.isfinite raises an error for very large ones
-        return not isinstance(value, bool)
-    return isinstance(value, float) and math.isfinite(value)
-
-
-def _is_pairs(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 for pair in value
-    )
+@functools.cache
+def _field_types() -> type[BaseModel]:
+    """Return a pydantic model that checks and converts the fields of `BiLMConfig` one by one."""
+    types = get_type_hints(BiLMConfig, include_extras=True)
+    fields: dict[str, Any] = {name: (types[name], ...) for name in types}
+    return create_model("BiLMFields", **fields)

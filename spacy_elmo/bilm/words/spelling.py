@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 from .alphabet import BOUNDARIES
 from .char_ids import BOS, EOS, UNK
@@ -30,7 +30,6 @@ class Spelling:
             and the replacement must be in the normal form `form`.
 
     Raises:
-        ValueError: the Unicode normal form is unknown.
         ValueError: a pair does not start with one character, or two pairs start with the same character.
         ValueError: a pair contains white space, or is not in the normal form.
         ValueError: a replacement contains a character that one of the pairs replaces.
@@ -40,15 +39,12 @@ class Spelling:
     replace: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        problems = []
-        if self.form not in get_args(UnicodeForm):
-            known = ", ".join(get_args(UnicodeForm)[1:])
-            problems.append(f"unicode_form = {self.form!r:.60} (must be {known}, or empty)")
-        else:
-            replaced = [character for character, _ in self.replace]
-            for character, text in self.replace:
-                if problem := self._problem(character, text, replaced):
-                    problems.append(f"replace {character!r:.60} by {text!r:.60} ({problem})")
+        replaced = [character for character, _ in self.replace]
+        problems = [
+            f"replace {character!r:.60} by {text!r:.60} ({problem})"
+            for character, text in self.replace
+            if (problem := self._problem(character, text, replaced))
+        ]
         if problems:
             raise ValueError("; ".join(problems))
 
