@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from .lab.search.index import SearchIndex
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
-    from .pretraining.run import CorpusReady, Finished, Preparing, pretrain
-    from .pretraining.run_folder import FolderReady
+    from .pretraining.run import CorpusReady, Finished, FolderReady, Preparing, pretrain
 
 __all__ = [
     "CorpusReady",
@@ -44,10 +43,10 @@ __all__ = [
 _MODULES = {
     "CorpusReady": ".pretraining.run",
     "Finished": ".pretraining.run",
-    "FolderReady": ".pretraining.run_folder",
+    "FolderReady": ".pretraining.run",
     "LanguageModel": ".lab.language_model",
     "Preparing": ".pretraining.run",
-    "PretrainingStopped": ".pretraining.training.loop",
+    "PretrainingStopped": ".pretraining.training.trainer",
     "SearchIndex": ".lab.search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",

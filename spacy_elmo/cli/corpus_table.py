@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from wasabi import msg
 
+_MANY_PASSES = 20
+
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
     from ..pretraining.corpus.prepared import Corpus
@@ -20,7 +22,7 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, given: GivenWeights) -> 
         config: config of the pretraining run, which determines the vocabulary and the maximum lengths.
         given: the weights files that the config names.
     """
-    from ..pretraining.report.statistics import statistics
+    from ..pretraining.estimate import statistics
 
     stats = statistics(config, corpus, given)
     rows = [
@@ -51,7 +53,15 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, given: GivenWeights) -> 
                 f"{corpus.dropped.sentences:,} sentences, {share:.1%} of the words",
             )
         )
+    if stats.passes is not None:
+        rows.append(("passes", f"{stats.passes:,.1f} over the training words"))
     msg.table(rows)
+    if stats.passes is not None and stats.passes > _MANY_PASSES:
+        msg.warn(
+            f"The run reads the training words {stats.passes:,.0f} times. After 5 to 10 passes, the held-out perplexity"
+            " usually rises again. Use more text, or lower the limit that ends the run, for example with"
+            " --training.max_epochs 10. model-best keeps the best weights"
+        )
     if stats.covered == 1 and stats.held_out_covered < 1 and not any(given):
         repeated = 3 + int((corpus.counts[3:] > 1).sum())
         size, negatives = min(repeated, stats.vocab_size - 1), config.training.negatives

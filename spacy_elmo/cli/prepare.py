@@ -61,7 +61,7 @@ def prepare_cli(
         show_corpus(corpus, config, given)
         if config.training.limited:
             from ..pretraining.estimate import estimate
-            from ..pretraining.training.allocation import reuse_memory
+            from ..pretraining.training.runtime import reuse_memory
 
             reuse_memory()  # as in pretrain, which would otherwise be faster than the estimate
             msg.info(f"Training a few steps on {torch_device} to estimate the duration of the run")

@@ -23,8 +23,7 @@ from .settings import config_overrides
 
 if TYPE_CHECKING:
     from ..pretraining.run import Stage
-    from ..pretraining.training.log import Progress
-    from ..pretraining.training.loop import PretrainingStopped
+    from ..pretraining.training.trainer import PretrainingStopped, Progress
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -64,7 +63,7 @@ def pretrain_cli(
         import_code(code)
         overrides = config_overrides(ctx.args)
         from ..pretraining.run import pretrain
-        from ..pretraining.training.loop import PretrainingStopped
+        from ..pretraining.training.trainer import PretrainingStopped
 
         stop = _StopSignal()
         with _Screen(out, resume) as screen:
@@ -137,21 +136,18 @@ class _Screen:
         self._is_first = True
         self._bar.close()
         match stage:
-            case FolderReady(has_checkpoint, replaced):
+            case FolderReady(has_checkpoint):
                 if has_checkpoint:
                     msg.info(f"Resuming the run in {self._out}")
                 elif self._resume:
                     msg.info(f"Nothing to resume in {self._out}. Starting a new run")
-                if replaced is not None:
-                    msg.info(
-                        f"The previous run is kept in {replaced} until the new run is complete"
-                    )
             case Preparing(paths):
                 msg.info(f"Preparing the corpus: tokenizing {paths.raw_text}")
                 self._bar.enter_context(reading_bar(lambda: chain(*paths.text_files().values())))
             case CorpusReady(config, corpus, given):
                 self._max_minutes = config.training.max_minutes
                 show_corpus(corpus, config, given)
+                _warn_of_busy_cores()
                 print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)), flush=True)
             case Finished(last):
                 self._show_end(last)
@@ -187,6 +183,19 @@ class _Screen:
         if self._is_first:
             name = signal.Signals(number).name if number else "a signal to another process"
             msg.warn(f"{stopped}, because of {name}. Use --resume to continue")
+
+
+def _warn_of_busy_cores() -> None:
+    import torch
+
+    from ..pretraining.training.runtime import free_cores
+
+    threads, free = torch.get_num_threads(), free_cores()
+    if 1 < threads and free < threads:
+        msg.warn(
+            f"torch uses {threads} threads, but only {max(free, 0):.1f} cores are free. The threads wait for each"
+            f" other, which can make training ten times slower. Set OMP_NUM_THREADS={max(1, int(free))}"
+        )
 
 
 def _format(progress: Progress, max_minutes: float | None) -> str:

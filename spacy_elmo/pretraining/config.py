@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import configparser
+import copy
+import difflib
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from ..bilm.config import BiLMConfig
 from ..text.files import text_files
-from .config_file import check_names, parsed, with_pairs, with_text_paths
 
 
 class _Section(BaseModel):
@@ -19,12 +22,12 @@ class _Section(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _refuse_bool_as_number(cls, value: Any, info: ValidationInfo) -> Any:
+    def _convert(cls, value: Any, info: ValidationInfo) -> Any:
         # On the command line `--training.max_steps` without its value is true, which pydantic would convert to 1.
         annotation = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and annotation is not bool:
             raise ValueError(f"must not be {str(value).lower()}; on the command line, give a value")
-        return value
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 class Paths(_Section):
@@ -219,22 +222,21 @@ class PretrainConfig(_Section):
         """
         if isinstance(source, PretrainConfig):
             source = source.model_dump()
-        config = (
-            parsed(Path(source))
-            if isinstance(source, str | Path)
-            else Config(with_text_paths(source))
+        sections: dict[str, Any] = (
+            _parsed(Path(source)) if isinstance(source, str | Path) else copy.deepcopy(dict(source))
         )
-        # Overrides can also change the defaults of sections that the file leaves out.
-        for section in cls.model_fields:
-            config.setdefault(section, {})
-        config["model"] = with_pairs(config["model"])
-        check_names(config)
-        values: dict[str, Any] = with_pairs(with_text_paths(overrides or {}), "model.replace")
-        for name, value in values.items():
-            if isinstance(value, Mapping):
-                check_names(value, name)
-        interpolated = Config().from_str(config.to_str(), overrides=values)
-        return cls.of(interpolated, training=training)
+        for name, value in (overrides or {}).items():
+            *parents, key = name.split(".")
+            section = sections
+            for parent in parents:
+                if not isinstance(section.get(parent), dict):
+                    section[parent] = {}
+                section = section[parent]
+            section[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if isinstance(sections, Config):
+            sections["model"] = _with_pairs(sections.get("model", {}))
+            sections = Config(sections).interpolate()
+        return cls.of(sections, training=training)
 
     @classmethod
     def of(cls, sections: Mapping[str, Any], *, training: bool = True) -> PretrainConfig:
@@ -305,17 +307,52 @@ class PretrainConfig(_Section):
     @field_validator("model")
     @classmethod
     def _pairs(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return with_pairs(value)
+        return _with_pairs(value)
 
     @classmethod
     def _problem(cls, place: tuple[int | str, ...], value: object, message: str) -> str:
         section, *keys = map(str, place)
         if section not in cls.model_fields:
-            return f"[{section}]: unknown section; a pretraining config has {', '.join(cls.model_fields)}"
+            meant = _suggestion(section, cls.model_fields)
+            return f"[{section}]: unknown section{meant}; a pretraining config has {', '.join(cls.model_fields)}"
         message = message.removeprefix("Value error, ")
+        if message == "Extra inputs are not permitted":
+            fields = _SECTIONS[section].model_fields
+            message = f"unknown setting{_suggestion(keys[0], fields)}"
         return f"[{section}] {'.'.join(keys)} = {value!r:.100}: {message}"
 
     @property
     def bilm(self) -> BiLMConfig:
         """The configuration of the biLM that the run trains."""
         return BiLMConfig.from_dict(self.model)
+
+
+_SECTIONS: dict[str, type[_Section]] = {"paths": Paths, "prepare": Prepare, "training": Training}
+
+
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f" (do you mean {close[0]}?)" if close else ""
+
+
+def _with_pairs(model: dict[str, Any]) -> dict[str, Any]:
+    """Return the section `[model]` with the mapping `replace` as a list of pairs. A config file would store
+    the mapping as a section, in which "#" begins a comment, and "=" ends a name."""
+    replace = model.get("replace")
+    if isinstance(replace, Mapping):
+        return {**model, "replace": [list(pair) for pair in replace.items()]}
+    return model
+
+
+def _parsed(path: Path) -> Config:
+    """Parse a config file without replacing its variables."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no config file {path}. `python -m spacy elmo init-config --list` lists the shipped configs"
+        )
+    try:
+        return Config().from_disk(path, interpolate=False)
+    except (configparser.Error, ValueError) as error:
+        # The parser does not know the name of the file and calls it "<string>".
+        message = str(error).strip().replace("<string>", path.name)
+        raise ValueError(f"{path} is not a valid config file: {message}") from error

@@ -18,9 +18,8 @@ from ..bilm.model import BiLM
 from ..bilm.weights import Weights
 from .config import Prepare
 from .corpus.batches import Batcher
-from .corpus.prepare import tokenize_files
 from .corpus.prepared import Sentences
-from .corpus.tokenize import DocumentTokenizer
+from .corpus.tokenize import DocumentTokenizer, tokenize_files
 
 _CPU = torch.device("cpu")
 _BATCH_TOKENS = 4096

@@ -15,13 +15,20 @@ from ..run_lock import locked_folder
 from .config import Paths, PretrainConfig
 from .corpus.prepare import prepare
 from .corpus.prepared import Corpus
-from .report.report import write_report
-from .run_folder import FolderReady, corpus_folder, finish, has_checkpoint, prepare_run_folder
-from .training import distributed
-from .training.allocation import reuse_memory
+from .report import write_report
+from .run_folder import corpus_folder, prepare_run_folder
+from .training import checkpoint, distributed
 from .training.initial_weights import GivenWeights, read_given_weights
-from .training.log import Progress
-from .training.loop import train
+from .training.runtime import reuse_memory
+from .training.trainer import Progress, train
+
+
+@dataclass(frozen=True)
+class FolderReady:
+    """Stage of a run: the folder of the run is locked and checked."""
+
+    has_checkpoint: bool
+    """True if the run continues from a checkpoint in the folder."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def pretrain(
         out: folder of the run.
         overrides: values that replace settings, such as {"paths.raw_text": "texts/*.txt"}.
         resume: continue the run in `out`; if `out` contains no run, start one.
-        force: replace the run in `out`. The old run is kept in `out/replaced` until the new run is complete.
+        force: delete the run in `out`, and start a new one.
         init: initial weights instead of `paths.init`: a file, or the name of a bundled or installed biLM.
         gpu_id: number of the GPU; -1: the CPU.
         stop: if another thread or a signal handler sets this event, the run ends after the current step. If
@@ -116,21 +123,22 @@ def pretrain(
     with distributed.join(device) as processes, contextlib.ExitStack() as stack:
         processes.on_first_rank(lambda: stack.enter_context(locked_folder(out)))
         reuse_memory()
-        resumed = out if resume and has_checkpoint(out) else None
-        settings, given = read_given_weights(settings, resumed)
+        has_checkpoint = resume and checkpoint.exists(out)
+        settings, given = read_given_weights(settings)
+        corpus = None
         folder = corpus_folder(settings, out)
-        corpus: Corpus | None = None
 
         def prepare_once() -> None:
             """Prepare the folder and the corpus of the run. Only the first process calls this function."""
             nonlocal corpus
             if settings.paths.corpus is not None:
-                # Opened before `force` moves the run in `out`, so that the run stays if the corpus cannot be opened.
+                # Opened before `force` deletes the run in `out`, so that the run stays if the corpus cannot be opened.
                 corpus = Corpus.open(folder)
-            notify(prepare_run_folder(out, settings, resume=resume, force=force))
+            prepare_run_folder(out, settings, resume=resume, force=force)
+            notify(FolderReady(has_checkpoint))
             if not folder.exists():
                 notify(Preparing(settings.paths))
-                prepare(settings.paths, settings.prepare, folder, settings.bilm.spelling)
+                corpus = prepare(settings.paths, settings.prepare, folder, settings.bilm.spelling)
 
         processes.on_first_rank(prepare_once)
         corpus = corpus or Corpus.open(folder)
@@ -152,5 +160,4 @@ def pretrain(
             if row is None:
                 # A kill may have prevented the report after the last row of the log.
                 write_report(out)
-            finish(out)
             notify(Finished(row))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from confection import Config
 
-from ..files import atomic_file, flush_folder, remove_folder, remove_partial
+from ..files import atomic_file, remove_folder, remove_partial
 from .config import PretrainConfig
 from .corpus.prepared import DESCRIPTION
 
@@ -16,8 +15,6 @@ from .corpus.prepared import DESCRIPTION
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")
 _FOLDERS = ("checkpoint", "corpus")
 _CONFIG = "config.cfg"
-REPLACED = "replaced"
-"""Name of the subfolder that keeps a replaced run until the new run is complete."""
 # Settings that may differ when a run is resumed: its limits, the frequency of its reports, and the number of processes
 # of `prepare`, which changes no result. Also the learning rate: a diverged run is resumed with a lower one. And the
 # path of the teacher, because the checkpoint contains a hash of the teacher.
@@ -27,32 +24,15 @@ _CHANGEABLE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class FolderReady:
-    """Stage of a run: the folder of the run is locked and checked."""
-
-    has_checkpoint: bool
-    """True if the run continues from a checkpoint in the folder."""
-    replaced: Path | None
-    """The folder with the replaced run, which is kept until the new run is complete; None if no run was
-    replaced."""
-
-
 def prepare_run_folder(
-    out: Path,
-    config: PretrainConfig,
-    *,
-    resume: bool = False,
-    force: bool = False,
-) -> FolderReady:
+    out: Path, config: PretrainConfig, *, resume: bool = False, force: bool = False
+) -> None:
     """Make `out` the folder of a new or resumed run, and write `config.cfg`. No file is deleted before all
     checks have passed.
 
     Args:
         resume: continue the run in `out`, if there is one.
-        force: replace the old run in `out` by a new run. The old run is moved to `out/replaced`, and is
-            deleted when the new run is complete. If `out/replaced` already contains a run, the run in `out`
-            never finished. Then the run in `out` is deleted, and the run in `out/replaced` is kept.
+        force: delete the old run in `out`.
 
     Raises:
         FileExistsError: `out` contains a run, but `resume` and `force` are both false; or `out` contains a
@@ -70,58 +50,33 @@ def prepare_run_folder(
         )
     if present and resume and (out / _CONFIG).exists():
         _check_same(out / _CONFIG, config)
-    to_replace = [out / name for name in present] if force else []
-    # `finish` deletes `replaced`.
-    _check_sources(out, config, [*to_replace, out / REPLACED], resume=resume)
+    if config.paths.corpus is None and not (resume and (out / "corpus").exists()):
+        config.paths.text_files()
+    old = [out / name for name in present] if force else []
+    for name in ("corpus", "init", "teacher"):
+        source = getattr(config.paths, name)
+        if source is not None and any(
+            Path(source).resolve().is_relative_to(path.resolve()) for path in old
+        ):
+            raise ValueError(
+                f"paths.{name} = {source} belongs to the run in {out}, which force (`--force`) would delete. Copy"
+                f" {source} to another folder, or choose another folder for the run"
+            )
     out.mkdir(parents=True, exist_ok=True)
-    for name in (*_FILES, *_FOLDERS, _CONFIG, REPLACED):
+    for name in (*_FILES, *_FOLDERS, _CONFIG):
         remove_partial(out, name)
-    if force and (present or (out / REPLACED).exists()):
-        _set_aside(out)
+    for path in old:
+        if path.is_dir():
+            remove_folder(path)
+        else:
+            path.unlink()
     with atomic_file(out / _CONFIG) as partial:
         Config(config.model_dump()).to_disk(partial)
-    return FolderReady(
-        has_checkpoint=resume and has_checkpoint(out),
-        replaced=out / REPLACED if (out / REPLACED).exists() else None,
-    )
 
 
 def corpus_folder(config: PretrainConfig, out: Path) -> Path:
     """Return the folder for the prepared corpus of a run, even if the folder does not exist yet."""
     return out / "corpus" if config.paths.corpus is None else Path(config.paths.corpus)
-
-
-def has_checkpoint(out: Path) -> bool:
-    """Return True if `out` contains a checkpoint. An empty folder `checkpoint`, which a killed run can leave,
-    does not count."""
-    return any((out / "checkpoint").glob("*.pt"))
-
-
-def finish(out: Path) -> None:
-    """Delete the replaced run in `out/replaced`, if there is one. Call this function when the run in `out` is
-    complete."""
-    if (out / REPLACED).exists():
-        remove_folder(out / REPLACED)
-
-
-def _set_aside(out: Path) -> None:
-    """Move the files of the run in `out` to the subfolder `replaced`.
-
-    If `replaced` already contains a file of the same name, the file in `out` is deleted instead.
-    """
-    replaced = out / REPLACED
-    replaced.mkdir(exist_ok=True)
-    for name in (*_FILES, *_FOLDERS, _CONFIG):
-        path = out / name
-        if not (replaced / name).exists():
-            if path.exists():
-                path.rename(replaced / name)
-        elif path.is_dir():
-            remove_folder(path)
-        else:
-            path.unlink(missing_ok=True)
-    flush_folder(replaced)
-    flush_folder(out)
 
 
 def _check_own(out: Path, present: list[str]) -> None:
@@ -130,7 +85,6 @@ def _check_own(out: Path, present: list[str]) -> None:
     for folder, is_own in (
         ("corpus", lambda found: DESCRIPTION in found),
         ("checkpoint", lambda found: all(name.endswith(".pt") for name in found)),
-        (REPLACED, {*_FILES, *_FOLDERS, _CONFIG}.issuperset),
     ):
         path = out / folder
         found = {file.name for file in path.glob("[!.]*")}
@@ -149,31 +103,12 @@ def _check_own(out: Path, present: list[str]) -> None:
             ) from error
 
 
-def _check_sources(
-    out: Path, config: PretrainConfig, to_replace: list[Path], *, resume: bool
-) -> None:
-    """Check that the text of a run exists, and that the files to replace do not contain the corpus or the
-    weights that the run needs."""
-    paths = config.paths
-    for name in ("corpus", "init", "teacher"):
-        source = getattr(paths, name)
-        if source is not None and any(
-            Path(source).resolve().is_relative_to(p.resolve()) for p in to_replace
-        ):
-            raise ValueError(
-                f"paths.{name} = {source} belongs to the run in {out}, which force (`--force`) would replace. Copy"
-                f" {source} to another folder, or choose another folder for the run"
-            )
-    if paths.corpus is None and not (resume and (out / "corpus").exists()):
-        paths.text_files()
-
-
 def _check_same(path: Path, config: PretrainConfig) -> None:
     try:
-        before = _flat(PretrainConfig.of(Config().from_disk(path)).model_dump())
+        before = _flat(PretrainConfig.read(path))
     except ValueError as error:
         raise ValueError(f"Cannot read {path}, the config of the run to resume: {error}") from error
-    now = _flat(config.model_dump())
+    now = _flat(config)
     changed = [
         f"{name} = {now.get(name)!r}, was {before.get(name)!r}"
         for name in sorted(before.keys() | now.keys())
@@ -186,9 +121,9 @@ def _check_same(path: Path, config: PretrainConfig) -> None:
         )
 
 
-def _flat(sections: dict[str, dict[str, object]]) -> dict[str, object]:
+def _flat(config: PretrainConfig) -> dict[str, object]:
     # JSON turns tuples into lists, because the config that is read from a file has lists.
-    sections = json.loads(json.dumps(sections))
+    sections = json.loads(json.dumps(config.model_dump()))
     return {
         f"{section}.{key}": value
         for section, keys in sections.items()

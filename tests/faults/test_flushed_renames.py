@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from tests.faults.writers import WRITERS, Writer
 
 # Layers can be computed again, and flushing each would be most of the time of writing them.
@@ -76,16 +74,4 @@ def test_folders_are_flushed_after_renames(tmp_path, monkeypatch, name):
     with recorded(monkeypatch) as events:
         write(WRITERS[name], tmp_path, 1)
     assert any(kind == "renamed" for kind, _ in events)
-    assert unflushed(events) == []
-
-
-def test_folders_are_flushed_after_a_run_was_set_aside(tmp_path, monkeypatch):
-    run, text = tmp_path / "run", tmp_path / "a.txt"
-    run.mkdir()
-    (run / "log.jsonl").touch()
-    text.write_text("a cat\n")
-    config = PretrainConfig.of({"paths": {"raw_text": str(text)}, "training": {"max_steps": 1}})
-    with recorded(monkeypatch) as events:
-        prepare_run_folder(run, config, force=True)
-    assert ("renamed", str(run / "replaced" / "log.jsonl")) in events
     assert unflushed(events) == []

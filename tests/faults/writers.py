@@ -30,7 +30,7 @@ from spacy_elmo.pipeline.store.cache import LayerFiles
 from spacy_elmo.pipeline.weights_package import write_package
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.report.report import write_report
+from spacy_elmo.pretraining.report import write_report
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from spacy_elmo.pretraining.training import checkpoint
 from tests import pipelines, tiny
@@ -63,7 +63,7 @@ def weights_of(seed: int) -> Weights:
 
 
 def _save_checkpoint(path: Path, version: int) -> None:
-    checkpoint.save({"step": version, "tensor": torch.full((50,), float(version))}, path)
+    checkpoint.save({"step": version, "tensor": torch.full((50,), float(version))}, path.parent)
 
 
 def _held_out(text: str | Path) -> str:
@@ -174,7 +174,7 @@ WRITERS = {
     "figure": Writer("lab.figures", "f.html", _figure),
     "map": Writer("lab.explore.page", "m.html", lambda p, v: save_map(p, {"n": v}, title="t", source="s")),
     "report": Writer(
-        "pretraining.report.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
+        "pretraining.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files
     ),
     "prepare_run_folder": Writer("pretraining.run_folder", "config.cfg", _prepare_run_folder),
 }  # fmt: skip

@@ -23,7 +23,7 @@ from spacy_elmo.lab.embedding.vectors import open_vectors
 from spacy_elmo.pipeline.store.cache import LayerFiles
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.corpus.prepared import DATA_FILES, Corpus
+from spacy_elmo.pretraining.corpus.prepared import Corpus
 from spacy_elmo.pretraining.training import checkpoint
 from spacy_elmo.pretraining.training.distributed import Ranks
 from spacy_elmo.pretraining.training.initial_weights import GivenWeights
@@ -106,8 +106,7 @@ def make_checkpoint(folder: Path) -> None:
     """Train a step, and write its checkpoint."""
     trainer = _trainer(make_corpus(folder))
     trainer.advance()
-    checkpoint.save(trainer.state(), folder / "checkpoint")
-    (folder / "checkpoint" / "current.pt").rename(folder / "current.pt")
+    checkpoint.save(trainer.state(), folder)
 
 
 def load_checkpoint(folder: Path) -> object:
@@ -124,14 +123,6 @@ def load_corpus(folder: Path) -> object:
     corpus = Corpus.open(folder / "corpus")
     parts = [np.concatenate([*part.chunks()]) for part in (corpus.train, corpus.dev)]
     return corpus, parts, corpus.vocabulary(100)
-
-
-def seal_corpus(folder: Path) -> None:
-    """Correct the digests of a prepared corpus."""
-    path = folder / "corpus" / "corpus.json"
-    description = json.loads(path.read_text("utf8"))
-    del description["digests"]
-    path.write_text(json.dumps(with_digests(description, path, DATA_FILES)), "utf8")
 
 
 # Vectors
@@ -228,13 +219,10 @@ TARGETS = (
         "weights-bytes", make_weights, load_weights_bytes, {"w.safetensors": damaged_safetensors}, digests=True,
         names_path=False,
     ),
-    Target("checkpoint", make_checkpoint, load_checkpoint, {"current.pt": damaged_bytes}, digests=True),
+    Target("checkpoint", make_checkpoint, load_checkpoint, {"checkpoint/current.pt": damaged_bytes}, digests=True),
     # With right checksums.
-    Target("checkpoint-sealed", make_checkpoint, load_checkpoint, {"current.pt": damaged_torch_zip}),
+    Target("checkpoint-sealed", make_checkpoint, load_checkpoint, {"checkpoint/current.pt": damaged_torch_zip}),
     Target("corpus", make_corpus, load_corpus, _CORPUS, digests=True),
-    Target(
-        "corpus-sealed", make_corpus, load_corpus, _CORPUS, digests=True, seal=seal_corpus
-    ),
     Target("vectors", make_vectors, load_vectors, _VECTORS, digests=True),
     Target("vectors-sealed", make_vectors, load_vectors, _VECTORS, digests=True, seal=seal_vectors),
     Target(

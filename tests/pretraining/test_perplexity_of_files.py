@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare
-from spacy_elmo.pretraining.corpus import prepare as prepare_module
+from spacy_elmo.pretraining.corpus import tokenize as tokenize_module
 from spacy_elmo.pretraining.corpus.batches import Batcher
 from spacy_elmo.pretraining.corpus.prepare import prepare
 from spacy_elmo.pretraining.perplexity import NOTHING, evaluate, perplexity, settings_of
@@ -51,7 +51,7 @@ def test_equals_the_prepared_corpus(
     corpus = prepare(paths, settings, tmp_path / "corpus")
     batcher = Batcher(weights.build_bilm(), corpus.types, VOCABULARY)
     expected = perplexity(weights.build_bilm(), weights.build_head(), batcher, corpus.dev)
-    monkeypatch.setattr(prepare_module, "_CHARACTERS_PER_TASK", characters)
+    monkeypatch.setattr(tokenize_module, "_CHARACTERS_PER_TASK", characters)
     close(total(evaluate(weights, [text_file], settings)), expected)
 
 

@@ -12,10 +12,11 @@ from spacy_elmo import (
     Preparing,
     PretrainingStopped,
     Weights,
+    digest,
     pretrain,
     weight_names,
 )
-from spacy_elmo.pretraining.corpus.prepared import Corpus
+from spacy_elmo.pretraining.corpus.prepared import DATA_FILES
 from spacy_elmo.pretraining.training import checkpoint
 from tests.disk import tree
 from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
@@ -73,7 +74,7 @@ def test_the_caller_is_told_of_every_stage(make_run_config, text_file, tmp_path)
     assert stages == [] and not out.exists()
     first = next(rows)
     folder, preparing, ready = stages
-    assert folder == FolderReady(has_checkpoint=False, replaced=None)
+    assert folder == FolderReady(has_checkpoint=False)
     assert preparing == Preparing(make_run_config().paths)
     assert preparing.paths.text_files() == {str(text_file): [text_file]}
     assert isinstance(ready, CorpusReady) and ready.given == (None, None)
@@ -84,11 +85,11 @@ def test_the_caller_is_told_of_every_stage(make_run_config, text_file, tmp_path)
     stages.clear()
     (out / "report.html").unlink()
     assert list(pretrain(make_run_config(), out, resume=True, notify=stages.append)) == []
-    assert stages[0] == FolderReady(has_checkpoint=True, replaced=None)
+    assert stages[0] == FolderReady(has_checkpoint=True)
     assert stages[2:] == [Finished(None)] and (out / "report.html").exists()
     stages.clear()
     next(pretrain(make_run_config(), out, force=True, notify=stages.append))
-    assert stages[0] == FolderReady(has_checkpoint=False, replaced=out / "replaced")
+    assert stages[0] == FolderReady(has_checkpoint=False)
 
 
 def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_file, tmp_path):
@@ -104,34 +105,29 @@ def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_
     assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
 
 
-def test_a_given_corpus_is_opened_once(make_run_config, corpus, tmp_path, monkeypatch):
-    """It is opened before anything in the output folder is replaced, so a corpus that cannot be opened costs no run."""
-    opened, original = [], Corpus.open
-    monkeypatch.setattr(Corpus, "open", lambda folder: opened.append(folder) or original(folder))
+def test_the_files_of_a_corpus_are_read_once(make_run_config, tmp_path, monkeypatch):
+    """A new corpus is read for its digests, and an existing one to check them."""
+    read, original = [], digest.file_digest
+    monkeypatch.setattr(
+        digest, "file_digest", lambda path: read.append(path.name) or original(path)
+    )
+    list(pretrain(make_run_config(max_steps=2), tmp_path / "run"))
+    assert sorted(read) == sorted(DATA_FILES)
+    read.clear()
+    given = {"paths.corpus": str(tmp_path / "run/corpus"), "paths.raw_text": None}
+    list(pretrain(make_run_config(max_steps=2), tmp_path / "other", overrides=given))
+    assert sorted(read) == sorted(DATA_FILES)
+    assert_same_weights(tmp_path / "run", tmp_path / "other")
+
+
+def test_a_corpus_that_cannot_be_opened_costs_no_run(make_run_config, corpus, tmp_path):
     given = {"paths.corpus": str(tmp_path / "corpus"), "paths.raw_text": None}
-    list(pretrain(make_run_config(), tmp_path / "run", overrides=given))
-    assert opened == [tmp_path / "corpus"]
+    list(pretrain(make_run_config(max_steps=2), tmp_path / "run", overrides=given))
     before = tree(tmp_path / "run")
     (tmp_path / "corpus/counts.npy").write_bytes(b"")
     with pytest.raises(ValueError, match="corpus is damaged"):
         next(pretrain(make_run_config(), tmp_path / "run", overrides=given, force=True))
     assert tree(tmp_path / "run") == before
-
-
-def test_the_run_before_is_kept_until_the_new_one_is_complete(make_run_config, tmp_path):
-    out = tmp_path / "run"
-    list(pretrain(make_run_config(), out))
-    before = tree(out)
-    # Two starts that are stopped; the second replaces the first, which was not complete.
-    for seed in (1, 2):
-        rows = pretrain(make_run_config(seed=seed), out, force=True)
-        next(rows)
-        kept = tree(out / "replaced")
-        assert {name.replace("replaced/", "run/"): data for name, data in kept.items()} == before
-        rows.close()
-    list(pretrain(make_run_config(seed=2), out, resume=True))
-    assert not (out / "replaced").exists()
-    assert tree(out).keys() == before.keys() and tree(out) != before
 
 
 def test_another_run_in_the_folder_is_refused(make_run_config, tmp_path):
@@ -167,7 +163,7 @@ def test_an_event_stops_the_run_and_is_entered_while_it_trains(make_run_config, 
     with pytest.raises(PretrainingStopped, match="after step 4"):
         next(rows)
     assert stop.inside is False
-    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 4
+    assert checkpoint.load(tmp_path / "run")["step"] == 4
 
 
 def test_impossible_calls(make_run_config, tmp_path):

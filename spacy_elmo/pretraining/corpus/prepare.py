@@ -7,8 +7,7 @@ import array
 import contextlib
 import dataclasses
 import json
-import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +17,13 @@ from ...bilm.words.spelling import AS_GIVEN, Spelling
 from ...digest import Digest, with_digests
 from ...files import atomic_folder, remove_partial
 from ...run_lock import lock
-from ...text.documents import LINES_PER_DOCUMENT, Document, documents
+from ...text.documents import LINES_PER_DOCUMENT
 from ..config import Paths, Prepare
 from .prepared import COUNTS, DATA_FILES, DESCRIPTION, FILES, FORMAT, TYPES, Corpus
-from .processes import in_order
-from .tokenize import DocumentTokenizer, TokenizedText, WordIndex
+from .tokenize import DocumentTokenizer, WordIndex, tokenize_files
 
 _MIN_HELD_OUT_SENTENCES = 100
 _HELD_OUT_SHARE = 0.01
-_CHARACTERS_PER_TASK = 1 << 20
 _SENTENCES_PER_CHUNK = 1 << 16
 
 
@@ -83,7 +80,8 @@ def prepare(
         remove_partial(out.parent, out.name)
         with atomic_folder(out) as folder:
             _write_corpus(folder, paths, texts, tokenizer)
-    return Corpus.open(out)
+    # The digests need no check, because they were computed from the written files.
+    return Corpus.open(out, verify=False)
 
 
 def _check_disjoint(paths: Paths, texts: dict[str, list[Path]]) -> None:
@@ -134,31 +132,6 @@ def _write_corpus(
     }
     content = with_digests(description, folder / DESCRIPTION, DATA_FILES)
     (folder / DESCRIPTION).write_text(json.dumps(content, indent=2), encoding="utf8")
-
-
-def tokenize_files(
-    files: list[Path], tokenizer: DocumentTokenizer
-) -> Generator[TokenizedText, None, None]:
-    """Tokenize text files, and yield their sentences in chunks of about a million characters. To stop early,
-    close the generator."""
-    settings = tokenizer.settings
-    n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
-    return in_order(tokenizer, _tasks(documents(files, settings.encoding_errors)), n_process)
-
-
-def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield lists of documents. The documents of a list have about a million characters in total. A process
-    tokenizes one list at a time."""
-    task: list[Document] = []
-    characters = 0
-    for document in texts:
-        task.append(document)
-        characters += sum(map(len, document.parts))
-        if characters >= _CHARACTERS_PER_TASK:
-            yield task
-            task, characters = [], 0
-    if task:
-        yield task
 
 
 def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ...bilm.words.spelling import Spelling, UnicodeForm
+from ...bilm.words.spelling import Spelling
 from ...digest import check_digests
-from ...npy_file import read_npy
 from ..config import Prepare
 
 FORMAT = "spacy-elmo corpus 1"
@@ -109,8 +108,11 @@ class Corpus:
     """The spelling rule that was applied to the words."""
 
     @classmethod
-    def open(cls, folder: str | Path) -> Corpus:
-        """Open a prepared corpus, and verify the checksums of its files. The word ids are memory-mapped.
+    def open(cls, folder: str | Path, *, verify: bool = True) -> Corpus:
+        """Open a prepared corpus. The word ids are memory-mapped.
+
+        Args:
+            verify: read all files, and check their digests.
 
         Raises:
             FileNotFoundError: the folder or one of its files is missing.
@@ -122,7 +124,7 @@ class Corpus:
                 f"There is no prepared corpus in {folder}: `python -m spacy elmo prepare` creates one"
             )
         try:
-            return cls._read(folder)
+            return cls._read(folder, verify)
         except OSError:
             raise
         except Exception as error:  # the parsers raise many kinds for a damaged file
@@ -131,54 +133,32 @@ class Corpus:
             ) from error
 
     @classmethod
-    def _read(cls, folder: Path) -> Corpus:
+    def _read(cls, folder: Path, verify: bool) -> Corpus:
         description = json.loads((folder / DESCRIPTION).read_text(encoding="utf8"))
         if not isinstance(description, dict) or description.get("format") != FORMAT:
             raise ValueError(
                 f"corpus.json must have the format {FORMAT!r}, but is {description!r:.100}"
             )
-        types = (folder / TYPES).read_bytes().decode("utf8", "surrogatepass").split("\n")
-        counts = read_npy(folder / COUNTS, "int64")
-        if len(types) != len(counts):
-            raise ValueError(f"{len(types)} types in types.txt, {len(counts)} in counts.npy")
-        parts = {name: _part(folder, name, len(types)) for name in FILES}
-        settings = Prepare(**description["prepare"])
-        corpus = cls(
-            types,
-            counts,
-            **parts,
+        if verify:
+            check_digests(description, folder / DESCRIPTION, DATA_FILES)
+        train, dev = (
+            Sentences(np.load(folder / files.ids, mmap_mode="r"), np.load(folder / files.offsets))
+            for files in FILES.values()
+        )
+        settings, spelling = Prepare(**description["prepare"]), description["spelling"]
+        return cls(
+            types=(folder / TYPES).read_bytes().decode("utf8", "surrogatepass").split("\n"),
+            counts=np.load(folder / COUNTS),
+            train=train,
+            dev=dev,
             lang=settings.lang,
             tokenizer=settings.description,
             dropped=Dropped(**description["dropped"]),
-            spelling=_spelling(**description["spelling"]),
+            spelling=Spelling(spelling["form"], tuple(map(tuple, spelling["replace"]))),
         )
-        check_digests(description, folder / DESCRIPTION, DATA_FILES)
-        return corpus
 
     def vocabulary(self, size: int) -> list[str]:
         """Return the words of a softmax with `size` classes. If the training part has fewer distinct words,
         the softmax has fewer classes."""
         in_training = 3 + int((self.counts[3:] > 0).sum())
         return self.types[: min(size, in_training)]
-
-
-def _spelling(form: UnicodeForm, replace: Sequence[Sequence[str]]) -> Spelling:
-    return Spelling(form, tuple((old, new) for old, new in replace))
-
-
-def _part(folder: Path, name: str, types: int) -> Sentences:
-    files = FILES[name]
-    ids = read_npy(folder / files.ids, "int32", mapped=True)
-    part = Sentences(ids, read_npy(folder / files.offsets, "int64"))
-    if len(part.ids) != part.offsets[-1]:
-        raise ValueError(
-            f"{name} has {len(part.ids)} words, but its offsets end at {part.offsets[-1]}"
-        )
-    if part.offsets[0] != 0 or (part.lengths < 0).any():
-        raise ValueError(f"the offsets of {name} do not ascend from 0")
-    for ids in part.chunks():
-        smallest, largest = int(ids.min()), int(ids.max())
-        if smallest < 0 or largest >= types:
-            wrong = smallest if smallest < 0 else largest
-            raise ValueError(f"{name} has a word of type {wrong}, but types.txt has {types} types")
-    return part

@@ -3,21 +3,34 @@ share."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...bilm.words.spelling import AS_GIVEN, Spelling
 from ...digest import Digest
-from ...text.documents import Document
+from ...text.documents import Document, documents
 from ...text.sentences import SPACE, starts_of_kinds, word_kinds
 from ..config import Prepare
 
 _MAX_STRINGS = 100_000
+_CHARACTERS_PER_TASK = 1 << 20
+_TASKS_PER_PROCESS = 2
+_tokenizer: DocumentTokenizer  # of a process that tokenizes for another
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -106,6 +119,82 @@ class DocumentTokenizer:
         """
         is_large = len(nlp.vocab.strings) >= _MAX_STRINGS
         return nlp.memory_zone() if is_large else contextlib.nullcontext()
+
+
+def tokenize_files(
+    files: list[Path], tokenizer: DocumentTokenizer
+) -> Generator[TokenizedText, None, None]:
+    """Tokenize text files, and yield their sentences in chunks of about a million characters. To stop early,
+    close the generator."""
+    settings = tokenizer.settings
+    n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
+    return _in_order(tokenizer, _tasks(documents(files, settings.encoding_errors)), n_process)
+
+
+def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield lists of documents. The documents of a list have about a million characters in total. A process
+    tokenizes one list at a time."""
+    task: list[Document] = []
+    characters = 0
+    for document in texts:
+        task.append(document)
+        characters += sum(map(len, document.parts))
+        if characters >= _CHARACTERS_PER_TASK:
+            yield task
+            task, characters = [], 0
+    if task:
+        yield task
+
+
+def _in_order(
+    tokenizer: DocumentTokenizer, tasks: Iterable[list[Document]], n_process: int
+) -> Generator[TokenizedText, None, None]:
+    """Yield `tokenizer(task)` for each task, in order. If `n_process` is not 1, new processes tokenize.
+
+    Memory is bounded, because each process has at most two tasks at a time: one runs and one waits. Python's
+    default start method is used, as in spaCy's `nlp.pipe`. The new processes end when this process ends, even
+    if this process is killed.
+    """
+    if n_process == 1:
+        yield from map(tokenizer, tasks)
+        return
+    pool = ProcessPoolExecutor(n_process, initializer=_initialize, initargs=(tokenizer,))
+    try:
+        remaining = iter(tasks)
+        first = itertools.islice(remaining, _TASKS_PER_PROCESS * n_process)
+        pending: collections.deque[Future[TokenizedText]] = collections.deque(
+            pool.submit(_run, task) for task in first
+        )
+        while pending:
+            result = pending.popleft().result()
+            pending.extend(pool.submit(_run, task) for task in itertools.islice(remaining, 1))
+            yield result
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            f"One of {n_process} processes died: it ran out of memory, or could not start. Set prepare.n_process to a"
+            " smaller number; with 1, no process is started"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _initialize(tokenizer: DocumentTokenizer) -> None:
+    global _tokenizer
+    _tokenizer = tokenizer
+    # Ctrl-C reaches every process of the terminal, but only the parent should handle it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _run(task: list[Document]) -> TokenizedText:
+    return _tokenizer(task)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 class WordIndex(dict[str, int]):

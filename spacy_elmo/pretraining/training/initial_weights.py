@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from pathlib import Path
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -27,7 +26,7 @@ class GivenWeights(NamedTuple):
     """The weights of `paths.teacher`; None: no teacher."""
 
 
-@dataclasses.dataclass
+@dataclass
 class InitialModel:
     """A network and its softmax head before the first training step."""
 
@@ -39,15 +38,8 @@ class InitialModel:
     """Fields for the model card of the trained weights: the cards of the initial weights and of the teacher."""
 
 
-def read_given_weights(
-    config: PretrainConfig, resumed: Path | None = None
-) -> tuple[PretrainConfig, GivenWeights]:
+def read_given_weights(config: PretrainConfig) -> tuple[PretrainConfig, GivenWeights]:
     """Read and check the weights of `paths.init` and `paths.teacher`.
-
-    Args:
-        resumed: output folder of the run to resume. If the file of `paths.init` can no longer be read, the
-            function reads `model-best.safetensors` in this folder instead, because these weights have the
-            same network and vocabulary, and contain the card of the initial weights.
 
     Returns:
         The config, and the weights. If `[model]` was empty, it now describes the network of `paths.init`.
@@ -60,7 +52,7 @@ def read_given_weights(
     """
     initial = teacher = None
     if config.paths.init is not None:
-        config, initial = _read_initial(config, config.paths.init, resumed)
+        config, initial = _read_initial(config, config.paths.init)
     if config.paths.teacher is not None:
         teacher = Weights.load(find_weights(config.paths.teacher))
         if not ({BOS, EOS, UNK} <= set(teacher.vocabulary) and teacher.info()["head"]):
@@ -77,10 +69,8 @@ def read_given_weights(
     return config, GivenWeights(initial, teacher)
 
 
-def _read_initial(
-    config: PretrainConfig, path: str, resumed: Path | None
-) -> tuple[PretrainConfig, Weights]:
-    initial = _read(path, resumed)
+def _read_initial(config: PretrainConfig, path: str) -> tuple[PretrainConfig, Weights]:
+    initial = Weights.load(find_weights(path))
     if not config.model:
         config = config.model_copy(update={"model": initial.config.to_dict()})
     differences = config.bilm.differences(initial.config)
@@ -107,22 +97,6 @@ def _check_language(config: PretrainConfig, name: str, weights: Weights) -> None
             f" prepare.lang = {config.prepare.lang!r}. Set prepare.lang (`--prepare.lang`) to {language!r}, or to 'xx'"
             " for a tokenizer of any language"
         )
-
-
-def _read(path: str, resumed: Path | None) -> Weights:
-    try:
-        return Weights.load(find_weights(path))
-    except (OSError, ValueError):
-        # `model-best` exists before the first checkpoint, unless the perplexity of the initial weights is infinite.
-        own = resumed / "model-best.safetensors" if resumed is not None else None
-        if own is None or not own.exists():
-            raise
-        weights = Weights.load(own)
-        card = weights.card.get("init")
-        # If not, the run started without `paths.init`, or the user's card has its own "init".
-        if not isinstance(card, dict):
-            raise
-        return dataclasses.replace(weights, card=card)
 
 
 def run_vocabulary(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -> list[str]:

@@ -1,11 +1,8 @@
-"""The loss of a training step, and its gradient. A batch can be divided into parts and among processes.
-Repeated runs compute the same bits."""
+"""The loss of a training step, and its gradient. A batch can be divided into parts and among processes."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -19,11 +16,9 @@ from ..config import Training
 from ..corpus.batches import Batcher, TrainBatch
 from ..corpus.prepared import Sentences
 from .distributed import Ranks
-from .optimization import clip_gradients
+from .optimizers import clip_gradients
 from .sampled_softmax import Negatives, sampled_loss
 from .teacher import Teacher
-
-_deterministic: Any = torch.utils.deterministic
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
@@ -150,34 +145,3 @@ def autocast_dtype(setting: str, device: torch.device) -> str:
     if setting != "auto":
         return setting
     return "bfloat16" if has_bfloat16(device) else "float32"
-
-
-@contextlib.contextmanager
-def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. The
-    context does not depend on torch's settings outside. At the end, torch's settings and random state are
-    restored, because the caller can use torch for other work."""
-    dtype = torch.get_default_dtype()
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    fill = _deterministic.fill_uninitialized_memory
-    # On a GPU, some operations have no deterministic algorithm, so torch should only warn.
-    torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
-    # Otherwise torch would also fill each new buffer with NaN, which takes time.
-    _deterministic.fill_uninitialized_memory = False
-    try:
-        # Only for this device: otherwise torch would initialize every GPU of the machine and warn about it.
-        with (
-            torch.random.fork_rng([device] if device.type == "cuda" else []),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            torch.autocast(device.type, enabled=False),
-        ):
-            torch.set_default_dtype(torch.float32)
-            yield
-    finally:
-        torch.set_default_dtype(dtype)
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-        _deterministic.fill_uninitialized_memory = fill

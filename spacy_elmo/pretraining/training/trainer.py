@@ -1,14 +1,16 @@
-"""State of a training run: the network, the optimizers, the position in the corpus, and the limits of the
-run."""
+"""The training of a biLM: its state, the loop over training steps, and the files that it writes."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
+import os
+import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,50 @@ from ..config import PretrainConfig, Training
 from ..corpus.batches import Batcher, Epoch
 from ..corpus.prepared import Corpus
 from ..perplexity import Perplexity, perplexity
+from . import checkpoint
 from .distributed import Ranks
 from .initial_weights import GivenWeights, initial_model
-from .log import Progress
-from .loss import Gradient, reproducible
-from .optimization import learn_rate, optimizers, take_step
+from .loss import Gradient
+from .optimizers import learn_rate, optimizers, take_step
+from .runtime import reproducible
 from .teacher import Teacher
+
+_CPU = torch.device("cpu")
+_ALONE = Ranks()
+_NONE = GivenWeights()
+_LOG, _BEST, _LAST = "log.jsonl", "model-best.safetensors", "model-last.safetensors"
+
+
+class PretrainingStopped(Exception):
+    """Exception that is raised when a run stops on request. No training step is lost, because the run writes a
+    checkpoint after its last step."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One row of `log.jsonl`: the progress of a run after a training step."""
+
+    step: int
+    steps: int
+    """Estimated number of steps of the whole run, from the limits `max_steps`, `max_epochs` and `max_tokens`;
+    0 if none of these limits is set."""
+    epoch: float
+    """Number of passes over the corpus so far, with a fraction for the current pass."""
+    tokens: int
+    """Number of training words processed so far."""
+    loss: float | None
+    """Mean training loss per target since the row before, in nats; None at step 0. The loss of a sampled
+    softmax cannot be compared with a held-out perplexity, nor the loss with a teacher with another loss."""
+    learn_rate: float
+    grad_norm: float
+    """Gradient norm of the last step, before clipping."""
+    tokens_per_second: float
+    minutes: float
+    """Minutes spent in training steps, summed over all resumed parts of the run."""
+    dev: Perplexity | None = None
+    """Held-out perplexity; None if it was not computed at this step."""
+    best: bool = False
+    """True if `dev` is the best held-out perplexity so far."""
 
 
 @dataclass
@@ -248,15 +288,28 @@ class Trainer:
         sums are then rounded differently.
 
         Args:
-            folder: the folder of the checkpoint, for messages.
+            folder: the folder of the run, for messages.
 
         Raises:
             ValueError: the state belongs to another corpus or vocabulary, or an entry is missing or invalid.
         """
         try:
-            _check_digests(state, self._digests, folder)
-            if self._ranks.first:
-                _warn_of_other_rounding(state, self._ranks.size)
+            for name, digest in self._digests.items():
+                if state[name] != digest:
+                    raise ValueError(
+                        f"The checkpoint in {folder} belongs to another {name}. Use the former {name}, or start a new"
+                        " run in another folder"
+                    )
+            for name, now, remedy in (
+                ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
+                ("ranks", self._ranks.size, "`torchrun --nproc-per-node`"),
+            ):
+                if state[name] != now and self._ranks.first:
+                    warnings.warn(
+                        f"The run was saved with {state[name]} {name} and continues with {now}, so its sums are rounded"
+                        f" differently from those of an uninterrupted run. Set the number with {remedy}",
+                        stacklevel=3,
+                    )
             self._bilm.load_state_dict(state["bilm"])
             self._head.load_state_dict(state["head"])
             for optimizer, saved in zip(self._optimizers, state["optimizers"], strict=True):
@@ -273,6 +326,99 @@ class Trainer:
                 " to start again"
             ) from error
         self._batches = self._epoch()
+
+
+def train(
+    config: PretrainConfig,
+    corpus: Corpus,
+    out: Path,
+    *,
+    given: GivenWeights = _NONE,
+    resume: bool = False,
+    device: torch.device = _CPU,
+    ranks: Ranks = _ALONE,
+    stop: threading.Event | None = None,
+) -> Iterator[Progress]:
+    """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors`
+    to `out`.
+
+    The random choices of a training step (sentences, negative samples, dropout) depend only on the seed and
+    the number of the step. So a resumed run ends with the same weights as an uninterrupted run, bit for bit,
+    on the same machine with the same number of threads and processes.
+
+    The weights of `paths.init` are evaluated before the first step, so `model-best` is never worse than the
+    initial weights. If a run was stopped, and is resumed with a limit that it has already reached, its
+    weights are evaluated and become the final weights. After an error, the last checkpoint is intact.
+
+    Args:
+        given: the weights files that the config names.
+        resume: continue from the checkpoint in `out`, if there is one.
+        ranks: the processes that train together. Each process calls this function with the same folder.
+        stop: event that ends the run after the current step, with `PretrainingStopped`.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    trainer = Trainer(config, corpus, device, ranks, given)
+    state = checkpoint.load(out) if resume else None
+    if state is not None:
+        trainer.load_state(state, out)
+    is_start, is_given = state is None, given.initial is not None
+    del given, state  # each is as large as the model
+    if ranks.first:
+        _truncate(out / _LOG, -1 if is_start else trainer.position.step)
+    only_save = trainer.is_finished and ranks.broadcast(_last_step(out)) != trainer.position.step
+    if (is_start and is_given) or only_save:
+        progress = trainer.evaluate()
+        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=only_save))
+        yield progress
+    while not trainer.is_finished:
+        row = trainer.advance()
+        step, is_finished = trainer.position.step, trainer.is_finished
+        is_stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not is_finished
+        save = is_stopped or is_finished or step % config.training.save_every == 0
+        if save or row is not None:
+            ranks.on_first_rank(functools.partial(_write, trainer, out, row, save))
+        if row is not None:
+            yield row
+        if is_stopped:
+            raise PretrainingStopped(f"Stopped after step {step:,}, and saved a checkpoint of it")
+
+
+def _last_step(out: Path) -> int | None:
+    """Return the training step of the final weights in a folder, or None if there are no final weights."""
+    return Weights.load_card(out / _LAST)["steps"] if (out / _LAST).exists() else None
+
+
+def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -> None:
+    """Write the files that are due after a training step, and the checkpoint last. If the process is killed
+    before the checkpoint is complete, the resumed run repeats the step and writes all files again."""
+    if progress is not None:
+        if progress.best:
+            trainer.weights(progress).save(out / _BEST)
+        # srsly would round to ten decimals and reject the infinite perplexity of a diverged run.
+        with (out / _LOG).open("a", encoding="utf8") as file:
+            file.write(json.dumps(dataclasses.asdict(progress)) + "\n")
+    if trainer.is_finished:
+        trainer.weights(progress).save(out / _LAST)
+    if save:
+        checkpoint.save(trainer.state(), out)
+
+
+def _truncate(log: Path, step: int) -> None:
+    """Remove the rows of all steps after `step`, because a resumed run writes these rows again. Also remove
+    an incomplete last row."""
+    if not log.exists():
+        return
+    size = 0
+    with log.open("rb") as file:
+        for row in file:
+            try:
+                is_later = json.loads(row)["step"] > step
+            except (KeyError, TypeError, ValueError):
+                is_later = True
+            if is_later or not row.endswith(b"\n"):
+                break
+            size += len(row)
+    os.truncate(log, size)
 
 
 def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> int:
@@ -303,32 +449,6 @@ def _digests(corpus: Corpus, vocabulary: Sequence[str], teacher: Teacher | None)
         "vocabulary": _digest(vocabulary),
         "teacher": "" if teacher is None else teacher.digest,
     }
-
-
-def _check_digests(state: Mapping[str, Any], expected: Mapping[str, str], checkpoint: Path) -> None:
-    """Raise a ValueError if a checkpoint does not belong to the corpus and vocabulary with the hashes
-    `expected`."""
-    for name, digest in expected.items():
-        if state[name] != digest:
-            raise ValueError(
-                f"The checkpoint in {checkpoint} belongs to another {name}. Use the former {name}, or start a new run"
-                " in another folder"
-            )
-
-
-def _warn_of_other_rounding(state: Mapping[str, Any], ranks: int) -> None:
-    """Warn if the number of threads or processes (`ranks`) has changed since the checkpoint was saved,
-    because sums are then rounded differently."""
-    for name, now, remedy in (
-        ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
-        ("ranks", ranks, "`torchrun --nproc-per-node`"),
-    ):
-        if state[name] != now:
-            warnings.warn(
-                f"The run was saved with {state[name]} {name} and continues with {now}, so its sums are rounded"
-                f" differently from those of an uninterrupted run. Set the number with {remedy}",
-                stacklevel=3,
-            )
 
 
 def _digest(words: Sequence[str], *arrays: np.ndarray) -> str:

@@ -1,6 +1,9 @@
 """Tokenized sentences of documents, compared with spaCy's own component and a plain implementation of the rule."""
 
+import multiprocessing
+import os
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.pretraining.config import Prepare
 from spacy_elmo.pretraining.corpus import tokenize as tokenize_module
-from spacy_elmo.pretraining.corpus.tokenize import DocumentTokenizer, TokenizedText
+from spacy_elmo.pretraining.corpus.tokenize import DocumentTokenizer, TokenizedText, tokenize_files
 from spacy_elmo.text.documents import Document
 
 NLP = spacy.blank("en")
@@ -128,3 +131,52 @@ def test_a_tokenizer_as_in_the_config_of_a_pipeline():
         DocumentTokenizer(Prepare(tokenizer={"@tokenizers": "none.v1"}))
     with pytest.raises(ValueError, match=r"prepare\.lang = 'zz'.*Choose another"):
         DocumentTokenizer(Prepare(lang="zz"))
+
+
+class Dying(DocumentTokenizer):
+    """A tokenizer whose process is killed at one document, or that has an error there."""
+
+    def __reduce__(self):
+        return Dying, (self.settings, self.spelling)
+
+    def __call__(self, documents):
+        if documents[0].parts == ["kill"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if documents[0].parts == ["fail"]:
+            raise ValueError("failed")
+        return super().__call__(documents)
+
+
+@pytest.mark.parametrize(
+    "word, error, message",
+    [("kill", ChildProcessError, "One of 2 processes died"), ("fail", ValueError, "failed")],
+)
+def test_a_process_that_fails_is_an_error(tmp_path, monkeypatch, word, error, message):
+    """A `multiprocessing.Pool` would wait forever for a process that was killed."""
+    monkeypatch.setattr(tokenize_module, "_CHARACTERS_PER_TASK", 1)
+    (tmp_path / "a.txt").write_text(f"a\n\n{word}\n\nb\n")
+    with pytest.raises(error, match=message):
+        list(tokenize_files([tmp_path / "a.txt"], Dying(Prepare(tokenized=True, n_process=2))))
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_text_is_read_as_it_is_needed(tmp_path, monkeypatch, n_process):
+    monkeypatch.setattr(tokenize_module, "_CHARACTERS_PER_TASK", 1)
+    read, original = [], tokenize_module.documents
+
+    def documents(*args):
+        for document in original(*args):
+            read.append(document)
+            yield document
+
+    monkeypatch.setattr(tokenize_module, "documents", documents)
+    (tmp_path / "a.txt").write_text("".join(f"w{number}\n\n" for number in range(1000)))
+    chunks = tokenize_files(
+        [tmp_path / "a.txt"], DocumentTokenizer(Prepare(tokenized=True, n_process=n_process))
+    )
+    for number in range(5):
+        assert next(chunks).types == [f"w{number}"]
+        assert len(read) <= number + 2 * n_process + 2
+    chunks.close()
+    assert not multiprocessing.active_children()

@@ -14,7 +14,7 @@ from torch import nn
 
 from spacy_elmo.pretraining.training import checkpoint, loss
 from spacy_elmo.pretraining.training import distributed as ranks
-from spacy_elmo.pretraining.training.loop import train
+from spacy_elmo.pretraining.training.trainer import train
 from tests.pretraining.conftest import assert_same_weights, log_of
 from tests.processes import command, start, start_together, torchrun_variables
 
@@ -104,7 +104,7 @@ def test_a_signal_to_one_stops_all_and_they_resume(arguments, tmp_path):
         assert all(process.is_alive() for process in pair)
     os.kill(pair[1].pid, signal.SIGTERM)
     finish(*pair, code=143)
-    step = checkpoint.load(newest.parent)["step"]
+    step = checkpoint.load(tmp_path / "broken")["step"]
     message = " ".join((tmp_path / "broken.txt.0").read_text().split())
     assert f"step {step}" in message and "another process" in message
     end = ["--training.max_steps", str(step + 10)]
@@ -139,7 +139,7 @@ def test_a_loss_that_is_not_finite_in_one_stops_all(arguments, tmp_path):
     finish(*pair, code=1)
     assert "step 7 the loss is nan" in (tmp_path / "said.0").read_text()
     assert (tmp_path / "said.1").read_text() == ""
-    assert checkpoint.load(tmp_path / "run" / "checkpoint")["step"] == 5
+    assert checkpoint.load(tmp_path / "run")["step"] == 5
 
 
 def sum_gradients() -> None:
@@ -191,8 +191,8 @@ print(group())
 
 def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
     next(train(make_config(), corpus, tmp_path / "run"))
-    saved = checkpoint.load(tmp_path / "run" / "checkpoint")
-    checkpoint.save({**saved, "ranks": 3}, tmp_path / "run" / "checkpoint")
+    saved = checkpoint.load(tmp_path / "run")
+    checkpoint.save({**saved, "ranks": 3}, tmp_path / "run")
     with pytest.warns(UserWarning, match="3 ranks .* 1, .*nproc-per-node"):
         next(train(make_config(), corpus, tmp_path / "run", resume=True))
 

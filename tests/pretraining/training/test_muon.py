@@ -5,14 +5,12 @@ import copy
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig, Training
-from spacy_elmo.pretraining.training.loop import train
-from spacy_elmo.pretraining.training.muon import Muon, muon_matrices
-from spacy_elmo.pretraining.training.optimization import optimizers, take_step
+from spacy_elmo.pretraining.training.optimizers import Muon, muon_matrices, optimizers, take_step
+from spacy_elmo.pretraining.training.trainer import train
 from tests import tiny
 from tests.pretraining.conftest import assert_same_run
 
@@ -78,32 +76,6 @@ def test_steps_are_those_of_the_formula(bilm, dtype, most):
     for name, matrix in matrices(bilm.state_dict()).items():
         change, right = matrix.double().numpy() - start[name], expected[name] - start[name]
         assert np.abs(change - right).max() < most * np.abs(right).max(), name
-
-
-@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="torch 2.9 was the first to have it")
-def test_a_run_that_began_with_the_muon_of_torch_goes_on(bilm):
-    """The state dict of torch's Muon has the same momentum buffers, and settings that ours does not have."""
-    values = [nn.Parameter(matrix.values.clone()) for matrix in muon_matrices(bilm)]
-    theirs = torch.optim.Muon(values, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
-    for parameter in values:
-        parameter.grad = torch.randn_like(parameter)
-    theirs.step()
-    ours = Muon(muon_matrices(bilm), 0.01, 0.1)
-    ours.load_state_dict(copy.deepcopy(theirs.state_dict()))
-    held = ours.param_groups[0]["params"]
-    for parameter, other in zip(held, values, strict=True):
-        expected = theirs.state[other]["momentum_buffer"]
-        assert torch.equal(ours.state[parameter]["momentum_buffer"], expected)
-        parameter.data.copy_(other)
-    gradients(bilm, 0)
-    for parameter, matrix in zip(values, muon_matrices(bilm), strict=True):
-        parameter.grad = matrix.parameter.grad[matrix.block].clone()
-    start = [parameter.detach().clone() for parameter in values]
-    theirs.step()
-    take_step([ours], theirs.param_groups[0]["lr"])
-    for parameter, other, before in zip(held, values, start, strict=True):
-        change, right = parameter - before, other - before
-        assert (change - right).norm() < 0.02 * right.norm()
 
 
 def test_a_run_keeps_its_number_type_on_another_processor(bilm):

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from spacy_elmo.pretraining.training import newton_schulz
+from spacy_elmo.pretraining.training import optimizers
 
 BOTH = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 SHAPES = [(64, 64), (64, 90), (64, 100), (64, 256), (256, 64), (96, 1024)]
 
 
 def nearly_orthogonal(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return newton_schulz.nearly_orthogonal(matrix[None], dtype)[0]
+    return optimizers.nearly_orthogonal(matrix[None], dtype)[0]
 
 
 def polynomial(matrix: torch.Tensor) -> torch.Tensor:
@@ -67,6 +67,6 @@ def test_zero_stays_zero(dtype):
 def test_matrices_do_not_depend_on_each_other(shape, dtype):
     both = torch.randn(2, *shape, generator=torch.Generator().manual_seed(1))
     both[1] *= 100
-    found = newton_schulz.nearly_orthogonal(both, dtype)
+    found = optimizers.nearly_orthogonal(both, dtype)
     for matrix, result in zip(both, found, strict=True):
         torch.testing.assert_close(result, nearly_orthogonal(matrix, dtype), rtol=1e-2, atol=1e-2)

@@ -7,7 +7,7 @@ from torch import nn
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.pretraining.config import Training
-from spacy_elmo.pretraining.training.optimization import (
+from spacy_elmo.pretraining.training.optimizers import (
     clip_gradients,
     decay_groups,
     learn_rate,

@@ -1,4 +1,4 @@
-"""Freed memory remains with the process, and products keep little of it."""
+"""Freed memory remains with the process, products keep little of it, and a quota limits the free cores."""
 
 import os
 import platform
@@ -8,10 +8,12 @@ import sys
 import pytest
 import torch
 
+from spacy_elmo.pretraining.training.runtime import free_cores
+
 PROGRAM = """
 import sys
 import torch
-from spacy_elmo.pretraining.training.allocation import reuse_memory
+from spacy_elmo.pretraining.training.runtime import reuse_memory
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -38,7 +40,7 @@ def test_freed_memory_is_kept():
 PRODUCTS = """
 import sys
 import torch
-from spacy_elmo.pretraining.training.allocation import reuse_memory
+from spacy_elmo.pretraining.training.runtime import reuse_memory
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -72,3 +74,16 @@ def test_products_of_many_shapes_keep_little_memory():
         for choice in ("bounded", "default")
     }
     assert growth["bounded"] < growth["default"] / 2
+
+
+@pytest.mark.parametrize(
+    "quota, load, free",
+    [("max 100000", 0.5, 8), ("200000 100000", 0.0, 2), ("max 100000", 4, 5), (None, 9, 0)],
+)
+def test_free_cores(tmp_path, monkeypatch, quota, load, free):
+    """The load of this process itself, 1, does not count."""
+    if quota:
+        (tmp_path / "cpu.max").write_text(quota)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0, 0))
+    assert free_cores(tmp_path) == free

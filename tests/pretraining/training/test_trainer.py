@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining.training import checkpoint, loop, loss, trainer
-from spacy_elmo.pretraining.training.loop import PretrainingStopped, train
+from spacy_elmo.pretraining.training import checkpoint, loss, trainer
+from spacy_elmo.pretraining.training.trainer import PretrainingStopped, train
 from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
 from tests.threads import torch_threads
 
@@ -73,7 +73,7 @@ def test_a_loss_or_gradient_that_is_not_finite_stops_and_keeps_the_checkpoint(
     monkeypatch.setattr(loss, name, lambda *args: right(*args) * factor)
     with pytest.raises(ValueError, match=f"step 6 .*{factor}.*--training.learn_rate 0.001"):
         list(run)
-    assert checkpoint.load(tmp_path / "run/checkpoint")["step"] == 5
+    assert checkpoint.load(tmp_path / "run")["step"] == 5
 
 
 @pytest.mark.parametrize(
@@ -114,21 +114,21 @@ def test_a_stop_between_any_two_writes_loses_nothing(
     list(train(make_config(), corpus, tmp_path / "unbroken"))
     with monkeypatch.context() as patch:
         if moment == "log":
-            patch.setattr(
-                loop.log.json,
-                "dumps",
-                stopping(json.dumps, lambda row: isinstance(row, dict) and row.get("step") == 20),
-            )
-        elif moment == "checkpoint":
-            save = stopping(checkpoint.save, lambda state, _: state["step"] == 20)
-            patch.setattr(checkpoint, "save", save)
-        else:
-            name = f"model-{moment}.safetensors"
             write = stopping(
-                loop._write_weights,
-                lambda trainer, path, _: trainer.position.step == 20 and path.name == name,
+                json.dumps, lambda row: isinstance(row, dict) and row.get("step") == 20
             )
-            patch.setattr(loop, "_write_weights", write)
+            patch.setattr(trainer.json, "dumps", write)
+        elif moment == "checkpoint":
+            write = stopping(checkpoint.save, lambda state, _: state["step"] == 20)
+            patch.setattr(checkpoint, "save", write)
+        else:
+            write = stopping(
+                Weights.save,
+                lambda weights, path: (
+                    weights.card["steps"] == 20 and path.stem == f"model-{moment}"
+                ),
+            )
+            patch.setattr(Weights, "save", write)
         with pytest.raises(Stop):
             list(train(make_config(), corpus, tmp_path / "broken"))
     list(train(make_config(), corpus, tmp_path / "broken", resume=True))
@@ -160,6 +160,16 @@ def test_another_corpus_is_refused(corpus, make_config, tmp_path, change):
         next(train(make_config(), other, tmp_path / "run", resume=True))
 
 
+def test_a_damaged_checkpoint_is_an_error_and_not_a_new_start(corpus, make_config, tmp_path):
+    next(train(make_config(), corpus, tmp_path / "run"))
+    path = tmp_path / "run/checkpoint/current.pt"
+    whole = path.read_bytes()
+    for damaged in (b"", b"PK not really", whole[:-20], whole.replace(b"bilm", b"bilM")):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"current\.pt cannot be read"):
+            checkpoint.load(tmp_path / "run")
+
+
 @pytest.mark.parametrize("name, value", [("bilm", None), ("since", {"else": 1}), ("step", None)])
 def test_a_checkpoint_with_a_damaged_entry_is_refused(corpus, make_config, tmp_path, name, value):
     next(train(make_config(), corpus, tmp_path / "run"))
@@ -167,7 +177,7 @@ def test_a_checkpoint_with_a_damaged_entry_is_refused(corpus, make_config, tmp_p
     state = torch.load(path, weights_only=True)
     del state[name]
     torch.save({**state, name: value} if value is not None else state, path)
-    with pytest.raises(ValueError, match="checkpoint is damaged"):
+    with pytest.raises(ValueError, match="checkpoint in .* is damaged"):
         next(train(make_config(), corpus, tmp_path / "run", resume=True))
 
 
