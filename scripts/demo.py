@@ -20,7 +20,7 @@ from wasabi import Printer
 
 from spacy_elmo.lab.contexts.neighbors import nearest
 from spacy_elmo.lab.contexts.occurrences import find_in_sentences, find_occurrences
-from spacy_elmo.lab.corpora.passages import read_passages
+from spacy_elmo.lab.corpora.documents import read_documents
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "corpus" / "sample"
@@ -54,7 +54,7 @@ def show_neighbours() -> None:
     """Print the occurrences in the sample text that are most similar to the word of each query."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
-    text = list(read_passages(str(SAMPLE / "pretrain-en")))
+    text = list(read_documents(str(SAMPLE / "pretrain-en")))
     rows = []
     for word, sentence in QUERIES:
         corpus = find_occurrences(nlp, text, word, "average")

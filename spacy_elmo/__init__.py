@@ -13,8 +13,7 @@ from .about import __version__
 if TYPE_CHECKING:
     from .bilm.weights import Weights
     from .converters.api import convert
-    from .lab.embedding.embed_corpus import embed
-    from .lab.embedding.vectors import open_vectors
+    from .lab.embed import Embedder, embed
     from .lab.language_model import LanguageModel
     from .lab.search.index import SearchIndex
     from .pipeline.store.extensions import install_extensions, layers_of
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CorpusReady",
+    "Embedder",
     "Finished",
     "FolderReady",
     "LanguageModel",
@@ -35,13 +35,13 @@ __all__ = [
     "embed",
     "install_extensions",
     "layers_of",
-    "open_vectors",
     "pretrain",
     "set_hooks",
 ]
 
 _MODULES = {
     "CorpusReady": ".pretraining.run",
+    "Embedder": ".lab.embed",
     "Finished": ".pretraining.run",
     "FolderReady": ".pretraining.run",
     "LanguageModel": ".lab.language_model",
@@ -50,10 +50,9 @@ _MODULES = {
     "SearchIndex": ".lab.search.index",
     "Weights": ".bilm.weights",
     "convert": ".converters.api",
-    "embed": ".lab.embedding.embed_corpus",
+    "embed": ".lab.embed",
     "install_extensions": ".pipeline.store.extensions",
     "layers_of": ".pipeline.store.extensions",
-    "open_vectors": ".lab.embedding.vectors",
     "pretrain": ".pretraining.run",
     "set_hooks": ".pipeline.store.hooks",
 }

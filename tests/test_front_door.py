@@ -78,14 +78,14 @@ def test_types(tmp_path):
         "import spacy_elmo\n"
         "reveal_type(spacy_elmo.convert('theirs'))\n"
         "reveal_type(spacy_elmo.LanguageModel.from_file)\n"
-        "spacy_elmo.open_vectors(7)\n"
+        "spacy_elmo.layers_of(7)\n"
     )
     command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--no-error-summary"]
     command += ["--cache-dir", str(tmp_path / "cache"), str(file)]
     output = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True).stdout
     assert 'Revealed type is "spacy_elmo.bilm.weights.Weights"' in output
     assert "spacy_elmo.lab.language_model.LanguageModel" in output
-    assert 'Argument 1 to "open_vectors" has incompatible type "int"' in output
+    assert 'Argument 1 to "layers_of" has incompatible type "int"' in output
 
 
 # What the functions do
@@ -109,14 +109,3 @@ def test_vectors_of_a_doc_bin_without_a_component(tmp_path):
         "(3, 512) (512,) (3, 3, 512) (3, 3, 512) None",
         "(512,)",
     ]
-
-
-def test_embed_in_one_call(tmp_path):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    (tmp_path / "text.txt").write_text("She sat on the bank.\nIt rains.\n")
-    spacy_elmo.embed(nlp, tmp_path / "text.txt", tmp_path / "out", layers="average")
-    vectors = spacy_elmo.open_vectors(tmp_path / "out")
-    assert [vector.shape for vector in vectors] == [(6, 512), (3, 512)]
-    with pytest.raises(FileExistsError):
-        spacy_elmo.embed(nlp, tmp_path / "text.txt", tmp_path / "out")

@@ -136,7 +136,7 @@ def _shipped(name: str) -> str:
 
 def _blank(weights: str | None, lang: str | None) -> Language:
     """Create a pipeline with the component elmo. Print warnings to standard error."""
-    from ..lab.corpora.blank import blank_pipeline
+    from ..lab.corpora.pipelines import blank_pipeline
     from ..weight_names import default_weights
 
     nlp, warnings = blank_pipeline(weights or default_weights(lang or "en"), lang)

@@ -80,13 +80,12 @@ def neighbors_cli(
         use_gpu(gpu_id)
         from ..lab.contexts.neighbors import nearest
         from ..lab.contexts.occurrences import find_in_sentences, find_occurrences
-        from ..lab.corpora.items import corpus_files
-        from ..lab.corpora.passages import read_passages
+        from ..lab.corpora.documents import corpus_files, read_documents
 
         nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
-        passages = read_passages(text, tokenized=tokenized)
+        documents = read_documents(text, tokenized=tokenized, senses=True)
         with reading_bar(lambda: corpus_files(text), quiet=quiet):
-            corpus = find_occurrences(nlp, passages, word, layers.value)
+            corpus = find_occurrences(nlp, documents, word, layers.value)
         sentences = [sentence.split() if tokenized else sentence for sentence in query or []]
         queries = find_in_sentences(nlp, sentences, word, corpus, layers.value)
         neighbors = nearest(queries, corpus, n)

@@ -110,7 +110,7 @@ def index_cli(
                 )
                 msg.good(f"Index: {out_dir}, {tokens:,} tokens")
                 return
-            from ..lab.corpora.items import corpus_files
+            from ..lab.corpora.documents import corpus_files
             from ..lab.search.corpus_index import add_corpus, corpus_source
             from ..lab.search.index import SearchIndex
 

@@ -15,7 +15,7 @@ def make_word_index(
     """Write a word index of the corpus `text` to a folder, with the pipeline or weights `source`. Show a
     progress bar, and return the number of tokens."""
     from ..lab.contexts.write_occurrences import write_occurrences
-    from ..lab.corpora.items import corpus_files
+    from ..lab.corpora.documents import corpus_files
     from ..lab.search.corpus_index import corpus_source
 
     nlp = load_pipeline(source, lang=lang, tokenized=tokenized)

@@ -5,9 +5,7 @@ code that uses these options is in `encode/shim.py` (weights, training, precisio
 `encode/encoder.py` (spans, batches, data type). `ElmoOptions` adds the options that only the component has.
 The code that uses them is in `layer_source.py`. The options of a scalar mix are in `listen/scalar_mix.py`.
 
-If you add an option that changes no vector, let `corpora.pipelines.fingerprint` ignore the option. Otherwise,
-existing vector files and indexes no longer match their pipeline. CONTRIBUTING.md lists the other files that
-you must change for a new option.
+CONTRIBUTING.md lists the other files that you must change for a new option.
 
 spaCy imports this module whenever spaCy starts, so this module imports nothing that takes time.
 """

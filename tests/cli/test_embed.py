@@ -1,23 +1,22 @@
-"""`python -m spacy elmo embed` through spaCy's command line: complete, killed and resumed, and its errors."""
+"""`python -m spacy elmo embed`: the vectors of each option, a killed run, and rejected input."""
 
 import signal
-import sys
 
 import h5py
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import spacy
 
-from spacy_elmo.lab.corpora import items as corpus
-from spacy_elmo.lab.embedding.vectors import open_vectors
 from spacy_elmo.weight_names import DEFAULT_WEIGHTS
 from tests import pipelines, tiny
 from tests.commands import elmo
+from tests.disk import tree
 from tests.processes import command, start
 
 DEADLINE = 120
 
-# Makes shards of some ten lines, and kills its process at its 30th Doc, once.
+# Makes files of some ten lines, and kills its process at its 30th Doc, once.
 CODE = """
 import os
 import signal
@@ -25,9 +24,9 @@ from pathlib import Path
 
 from spacy.language import Language
 
-from spacy_elmo.lab.corpora import items as corpus
+from spacy_elmo.lab import embed
 
-corpus.CHARACTERS_PER_SHARD = 300
+embed.CHARACTERS_PER_FILE = embed.CHARACTERS_PER_BATCH = 300
 seen = 0
 
 
@@ -43,137 +42,99 @@ def mortal(doc):
 
 
 @pytest.fixture
-def weights(tmp_path):
-    return tiny.save(tmp_path / "w.safetensors", {"language": "en"})
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    weights = tiny.save(tmp_path / "w.safetensors", {"language": "en"})
+    tiny.save(tmp_path / "none.safetensors", {})
+    tiny.save(tmp_path / "given.safetensors", {"language": "en", "tokenizer": "text as given"})
+    (tmp_path / "any-name").write_bytes(weights.read_bytes())
+    pipelines.blank(weights).to_disk(tmp_path / "nlp")
+    spacy.blank("en").to_disk(tmp_path / "no-elmo")
+    (tmp_path / "text.txt").write_text("The bank in Rome isn't old.\n\nShe sat on it.\n")
+    return tmp_path
 
 
-@pytest.fixture
-def text(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("The bank in Rome isn't old.\n\nShe sat on it.\n")
-    return path
-
-
-def invoke(*arguments):
-    return elmo("embed", *arguments)
-
-
-def test_format_and_layers(weights, text, tmp_path):
-    out = tmp_path / "out.h5"
-    code, output = invoke(weights, text, out, "--format", "hdf5", "--layers", "average")
-    assert code == 0 and "3 items with 13 tokens" in output
-    expected = pipelines.blank(weights)("The bank in Rome isn't old.")._.elmo
-    with h5py.File(out) as file:
-        assert np.allclose(file["0"], expected, atol=1e-5)
-
-
-def test_bundled_name(text, tmp_path):
-    assert invoke(DEFAULT_WEIGHTS, text, tmp_path / "out", "--dtype", "float16")[0] == 0
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    item = open_vectors(tmp_path / "out")[2]
-    assert (item.dtype, item.shape) == (np.float16, (3, 5, 512))
-    assert np.allclose(item, nlp("She sat on it.")._.elmo_layers, atol=1e-2)
-
-
-def test_pipeline_folder(weights, text, tmp_path):
-    nlp = pipelines.blank(weights)
-    nlp.to_disk(tmp_path / "nlp")
-    weights.unlink()
-    assert invoke(tmp_path / "nlp", text, tmp_path / "out", "--pooling", "mean")[0] == 0
-    expected = nlp("She sat on it.")._.elmo_layers.mean(1)
-    assert np.allclose(open_vectors(tmp_path / "out")[2], expected, atol=1e-5)
-
-
-def test_weights_file_of_any_name(weights, text, tmp_path):
-    weights.rename(tmp_path / "weights")
-    assert invoke(tmp_path / "weights", text, tmp_path / "out")[0] == 0
-    assert len(open_vectors(tmp_path / "out")) == 3
-
-
-def test_tokenized_text_needs_no_language(weights, text, tmp_path):
-    tiny.save(weights)
-    code, output = invoke(weights, text, tmp_path / "out")
-    assert code == 1
-    assert (
-        "does not record the language of its weights. Set lang (`--lang`), for example to en"
-        in output
-    )
-    assert not (tmp_path / "out").exists()
-    assert invoke(weights, text, tmp_path / "out", "--tokenized")[0] == 0
-    assert open_vectors(tmp_path / "out").tokens(0) == "The bank in Rome isn't old.".split()
-    assert invoke(weights, text, tmp_path / "out2", "--lang", "en")[0] == 0
-    assert open_vectors(tmp_path / "out2").tokens(0)[4:6] == ["is", "n't"]
-
-
-def test_words_of_another_tokenizer_are_remarked(weights, text, tmp_path):
-    card = {"language": "en", "tokenizer": "text as given"}
-    tiny.save(weights, card)
-    assert "another tokenizer (text as given)" in invoke(weights, text, tmp_path / "a")[1]
-    assert "text as given" not in invoke(weights, text, tmp_path / "b", "--tokenized")[1]
-
-
-def test_killed_and_resumed(weights, text, tmp_path, monkeypatch):
-    monkeypatch.setattr(corpus, "CHARACTERS_PER_SHARD", corpus.CHARACTERS_PER_SHARD)
-    code = tmp_path / "mortal.py"
-    code.write_text(CODE)
-    spacy.util.import_file("python_code", code)
-    nlp = pipelines.blank(weights)
-    nlp.add_pipe("mortal", first=True)
-    nlp.to_disk(tmp_path / "nlp")
-    text.write_text("".join(f"{n} cats sat on the bank. It rains.\n" for n in range(50)))
-
-    def run(out, *options):
-        words = ["embed", tmp_path / "nlp", text, out, "-c", code, "--format", "hdf5", *options]
-        process = start(command, [*map(str, words)], tmp_path / "printed")
-        process.join(DEADLINE)
-        return process.exitcode
-
-    out, parts = tmp_path / "out", tmp_path / "out.parts"
-    assert run(out) == -signal.SIGKILL
-    assert (parts / "shard-000000.safetensors").exists() and not (parts / "index.json").exists()
-    assert run(out) == 1
-    assert "To keep them and compute the rest, set resume (`--resume`)" in " ".join(
-        (tmp_path / "printed").read_text().split()
-    )
-    assert run(out, "--resume") == 0
-    assert not parts.exists()
-    assert run(tmp_path / "whole") == 0
-    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+WORDS = "The bank in Rome is n't old . She sat on it .".split()
+GIVEN = "The bank in Rome isn't old. She sat on it.".split()
 
 
 @pytest.mark.parametrize(
-    "source, problem",
+    "source, options, expected, fragment",
     [
-        ("nowhere", "Cannot find 'nowhere'"),
-        ("nowhere.safetensors", "Cannot find the weights 'nowhere.safetensors'"),
-        ("text.txt", "text.txt is not a readable weights file"),
+        ("w.safetensors", [], WORDS, "Vectors: out"),
+        ("any-name", [], WORDS, ""),
+        ("nlp", ["--layers", "top"], WORDS, ""),
+        ("w.safetensors", ["--tokenized"], GIVEN, ""),
+        ("none.safetensors", ["--tokenized"], GIVEN, ""),
+        ("none.safetensors", ["--lang", "en"], WORDS, ""),
+        ("given.safetensors", [], WORDS, "another tokenizer (text as given)"),
+        ("w.safetensors", ["--unit", "span"], ["The bank in Rome isn't old.", "She sat on it."], ""),
     ],
-)
-def test_no_such_pipeline(text, tmp_path, monkeypatch, source, problem):
-    monkeypatch.chdir(tmp_path)
-    code, output = invoke(source, text, "out")
-    assert code == 1
-    assert problem in output
-    assert not (tmp_path / "out").exists()
+)  # fmt: skip
+def test_texts(folder, source, options, expected, fragment):
+    code, output = elmo("embed", source, "text.txt", "out", *options)
+    assert code == 0 and fragment in output, output
+    assert ("text as given" in output) == bool("another" in fragment)
+    assert pq.read_table("out")["text"].to_pylist() == expected
 
 
-def test_pipeline_without_elmo(text, tmp_path):
-    spacy.blank("en").to_disk(tmp_path / "nlp")
-    code, output = invoke(tmp_path / "nlp", text, tmp_path / "out")
-    assert code == 1 and "The pipeline has no elmo component" in output
-    code, output = invoke(tmp_path / "nlp", text, tmp_path / "out", "--lang", "en")
-    assert code == 1 and "lang = en (`--lang`) can only be set for a weights file" in output
+def test_values(folder):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    doc = nlp("The bank in Rome isn't old.")
+    arguments = ["embed", DEFAULT_WEIGHTS, "text.txt"]
+    assert elmo(*arguments, "out", "--layers", "average", "--dtype", "float16")[0] == 0
+    column = pq.read_table("out")["vector"]
+    assert str(column.type.value_type) == "halffloat"
+    rows = np.array(column.to_pylist())
+    np.testing.assert_allclose(rows[:8], doc._.elmo, atol=2e-3)
+    assert elmo(*arguments, "v.hdf5", "--format", "hdf5")[0] == 0
+    with h5py.File("v.hdf5") as file:
+        np.testing.assert_allclose(file["0"], doc._.elmo_layers, atol=1e-5)
+        assert [file[name].shape for name in "12"] == [(3, 0, 512), (3, 5, 512)]
 
 
-def test_no_text(weights, tmp_path):
-    code, output = invoke(weights, tmp_path / "nowhere.txt", tmp_path / "out")
-    assert code == 1 and "No text at" in output
-    assert not (tmp_path / "out").exists()
+def test_killed_and_repeated(folder):
+    code = folder / "mortal.py"
+    code.write_text(CODE)
+    spacy.util.import_file("python_code", code)
+    nlp = pipelines.blank(folder / "w.safetensors")
+    nlp.add_pipe("mortal", first=True)
+    nlp.to_disk(folder / "mortal")
+    text = "".join(f"{n} cats sat on the bank. It rains.\n" for n in range(50))
+    (folder / "text.txt").write_text(text)
+
+    def run(out):
+        words = ["embed", folder / "mortal", folder / "text.txt", folder / out, "-c", code]
+        process = start(command, [*map(str, words)], folder / "printed")
+        process.join(DEADLINE)
+        return process.exitcode
+
+    assert run("out") == -signal.SIGKILL
+    assert (folder / "out" / "part-00000.parquet").exists()
+    assert run("out") == 0
+    (folder / "out").rename(folder / "before")
+    assert run("out") == 0
+    before = {name.replace("before", "out"): data for name, data in tree(folder / "before").items()}
+    assert tree(folder / "out") == before
 
 
-def test_missing_ray(weights, text, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "spacy_elmo.lab.embedding.on_ray", raising=False)
-    monkeypatch.setitem(sys.modules, "ray", None)
-    code, output = invoke(weights, text, tmp_path / "out", "--engine", "ray")
-    assert code == 1 and 'pip install "spacy-elmo[ray]"' in output
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (["nowhere", "text.txt", "out"], "Cannot find 'nowhere'"),
+        (["no.safetensors", "text.txt", "out"], "Cannot find the weights 'no.safetensors'"),
+        (["text.txt", "text.txt", "out"], "text.txt is not a readable weights file"),
+        (["no-elmo", "text.txt", "out"], "The pipeline has no elmo component"),
+        (["nlp", "text.txt", "out", "--lang", "en"], "can only be set for a weights file"),
+        (["none.safetensors", "text.txt", "out"], "does not record the language of its weights. Set lang"),
+        (["w.safetensors", "none.txt", "out"], "No text at 'none.txt'"),
+        (["w.safetensors", "text.txt", "text.txt", "--format", "hdf5"], "text.txt already exists"),
+        (["w.safetensors", "text.txt", "text.txt"], "text.txt"),
+    ],
+)  # fmt: skip
+def test_errors(folder, arguments, problem):
+    code, output = elmo("embed", *arguments)
+    assert code == 1 and problem in output
+    assert not any((folder / "out").glob("*"))
+    assert (folder / "text.txt").read_text().startswith("The bank")

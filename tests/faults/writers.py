@@ -3,7 +3,6 @@
 A writer replaces something that exists: `make` is called with 0 for the old version, and with 1 for the new one.
 """
 
-import functools
 import json
 import shutil
 from collections.abc import Callable
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from confection import Config
-from spacy.language import Language
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
@@ -22,8 +20,6 @@ from spacy_elmo.cli.output_files import write_json
 from spacy_elmo.converters.allennlp import export as allennlp
 from spacy_elmo.converters.bilm_tf import export as bilm_tf
 from spacy_elmo.converters.onnx import export as onnx
-from spacy_elmo.lab.corpora import items
-from spacy_elmo.lab.embedding.embed_corpus import embed_shards
 from spacy_elmo.lab.explore.page import save_map
 from spacy_elmo.lab.figures import save_figure
 from spacy_elmo.pipeline.store.cache import LayerFiles
@@ -33,7 +29,7 @@ from spacy_elmo.pretraining.corpus.prepare import prepare
 from spacy_elmo.pretraining.report import write_report
 from spacy_elmo.pretraining.run_folder import prepare_run_folder
 from spacy_elmo.pretraining.training import checkpoint
-from tests import pipelines, tiny
+from tests import tiny
 from tests.fuzz import index_files, own_files
 
 _MODEL = own_files.MODEL
@@ -50,8 +46,6 @@ class Writer:
     """Writes version 0 or 1."""
     setup: Callable[[Path, int], object] | None = None
     """Writes what the function reads in the same folder."""
-    resumable: bool = False
-    """True: after a failure, what is complete may stay beside the old, for --resume."""
 
 
 def weights_of(seed: int) -> Weights:
@@ -76,17 +70,6 @@ def _prepare(path: Path, version: int) -> None:
         return  # it never replaces a corpus
     settings = Prepare(tokenized=True)
     prepare(Paths(raw_text=str(text), dev_text=_held_out(text)), settings, path)
-
-
-def _embed(format: str) -> Callable[[Path, int], None]:
-    def write(path: Path, version: int) -> None:
-        nlp = _pipeline(str(path.parent.with_name("w.safetensors")))
-        items.CHARACTERS_PER_SHARD = 30
-        run = embed_shards(nlp, str(_source(path, version)), path, format=format, force=True)
-        for _ in run:
-            pass
-
-    return write
 
 
 def _index(method: str) -> Callable[[Path, int], None]:
@@ -142,21 +125,10 @@ def _source(path: Path, version: int) -> Path:
     return file
 
 
-@functools.cache
-def _pipeline(weights: str) -> Language:
-    weights_of(0).save(weights)
-    nlp = pipelines.blank(weights)
-    nlp("Load the weights.")
-    return nlp
-
-
 WRITERS = {
     "weights": Writer("bilm.weights", "w.safetensors", lambda p, v: weights_of(v).save(p)),
     "checkpoint": Writer("pretraining.training.checkpoint", "checkpoint", _save_checkpoint),
     "prepare": Writer("pretraining.corpus.prepare", "corpus", _prepare),
-    "embed": Writer("lab.embedding.folder", "vectors", _embed("safetensors"), resumable=True),
-    "embed-hdf5": Writer("lab.embedding.embed_corpus", "v.hdf5", _embed("hdf5"), resumable=True),
-    "embed-parquet": Writer("lab.embedding.embed_corpus", "v.parquet", _embed("parquet"), resumable=True),
     "index-exact": Writer("lab.search.index_files", "index", _index("exact")),
     "index-hnsw": Writer("lab.search.index_files", "index", _index("hnsw")),
     "layers": Writer("pipeline.store.cache", "k.npy", _layers),

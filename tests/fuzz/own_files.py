@@ -1,4 +1,4 @@
-"""The files of this package: weights, checkpoints, prepared corpora, vectors, cached layers."""
+"""The files of this package: weights, checkpoints, prepared corpora, cached layers."""
 
 import json
 from pathlib import Path
@@ -12,14 +12,6 @@ from spacy_elmo.bilm import weights as weights_module
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.start_state import StartState
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.digest import with_digests
-from spacy_elmo.lab.corpora.items import Shard
-from spacy_elmo.lab.embedding import shard_file
-from spacy_elmo.lab.embedding.folder import VectorFolder
-from spacy_elmo.lab.embedding.hdf5 import read_hdf5_settings, write_hdf5
-from spacy_elmo.lab.embedding.parquet import read_parquet_settings, write_parquet
-from spacy_elmo.lab.embedding.shard_file import encode_shard
-from spacy_elmo.lab.embedding.vectors import open_vectors
 from spacy_elmo.pipeline.store.cache import LayerFiles
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus.prepare import prepare
@@ -125,54 +117,6 @@ def load_corpus(folder: Path) -> object:
     return corpus, parts, corpus.vocabulary(100)
 
 
-# Vectors
-
-
-def make_vectors(folder: Path) -> None:
-    """Write a folder of vectors with two shards and an item without tokens."""
-    random = np.random.default_rng(0)
-    vectors = VectorFolder(folder / "vectors")
-    vectors.begin({"text": "t.txt", "layers": "all"}, resume=False, force=False)
-    items = ([["the", "cat"], [], ["naïve"]], [["鳥", "x" * 9, "a"]])
-    shards = [Shard(number, "t.txt", 3 * number, words) for number, words in enumerate(items)]
-    for shard in vectors.missing(shards):
-        rows = random.standard_normal((3, sum(map(len, shard.items)), 4)).astype(np.float32)
-        vectors.write(shard, encode_shard(shard, rows, shard.items, pooled=False))
-    vectors.finish()
-    opened = open_vectors(folder / "vectors")
-    write_hdf5(opened, folder / "v.hdf5")
-    write_parquet(opened, folder / "v.parquet")
-
-
-def load_vectors(folder: Path) -> object:
-    """Open a folder of vectors, and read all of it."""
-    vectors = open_vectors(folder / "vectors")
-    items = [(np.array(vectors[i]), vectors.tokens(i)) for i in range(len(vectors))]
-    return vectors.settings, items
-
-
-def seal_vectors(folder: Path) -> None:
-    """Correct the digests of a folder of vectors."""
-    folder = folder / "vectors"
-    index = json.loads((folder / "index.json").read_text("utf8"))
-    del index["digests"]
-    for path in folder.glob("*.safetensors"):
-        data = path.read_bytes()
-        size = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8 : 8 + size])
-        metadata = json.loads(header["__metadata__"]["shard"])
-        metadata.pop("checksum")
-        tensors = safetensors.numpy.load(data)
-        metadata["checksum"] = shard_file._checksum(
-            metadata, (tensors[name] for name in shard_file._TENSORS)
-        )
-        header["__metadata__"]["shard"] = json.dumps(metadata)
-        path.write_bytes(with_length(json.dumps(header).encode(), data[8 + size :]))
-    (folder / "index.json").write_text(
-        json.dumps(with_digests(index, folder / "index.json")), "utf8"
-    )
-
-
 # Cached layers
 
 _KEY = b"\x01" * 8
@@ -198,8 +142,6 @@ def load_layers(folder: Path) -> object:
     return layers
 
 
-_SHARDS = {f"vectors/shard-{number:06}.safetensors": damaged_safetensors for number in (0, 1)}
-_VECTORS = {"vectors/index.json": damaged_json, **_SHARDS}
 _CORPUS = {
     "corpus/corpus.json": damaged_json,
     "corpus/types.txt": damaged_text,
@@ -223,15 +165,5 @@ TARGETS = (
     # With right checksums.
     Target("checkpoint-sealed", make_checkpoint, load_checkpoint, {"checkpoint/current.pt": damaged_torch_zip}),
     Target("corpus", make_corpus, load_corpus, _CORPUS, digests=True),
-    Target("vectors", make_vectors, load_vectors, _VECTORS, digests=True),
-    Target("vectors-sealed", make_vectors, load_vectors, _VECTORS, digests=True, seal=seal_vectors),
-    Target(
-        "vectors-hdf5", make_vectors, lambda folder: read_hdf5_settings(folder / "v.hdf5"),
-        {"v.hdf5": damaged_bytes},
-    ),
-    Target(
-        "vectors-parquet", make_vectors, lambda folder: read_parquet_settings(folder / "v.parquet"),
-        {"v.parquet": damaged_bytes},
-    ),
     Target("layers", make_layers, load_layers, {"layers.npy": damaged_npy}, digests=True),
 )  # fmt: skip

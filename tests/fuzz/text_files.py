@@ -8,7 +8,7 @@ from random import Random
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.lab.corpora.items import read_shards
+from spacy_elmo.lab.corpora.documents import read_documents
 from spacy_elmo.text.documents import documents
 from tests.fuzz.bytes_and_values import Damage, damaged_bytes, damaged_json, damaged_text
 from tests.fuzz.containers import damaged_docbin, packed
@@ -23,10 +23,10 @@ _TREEBANK = "# text = It rains\n" + "".join(
 
 
 def _load(folder: Path) -> object:
-    """Read a file in both ways: as documents for pretraining, and as items of a corpus."""
+    """Read a file in both ways: as documents for pretraining, and as documents of a corpus."""
     files = sorted(folder.iterdir())
-    shards = [] if files[0].suffix != ".conllu" else [*read_shards(files)]
-    return [*documents(files, "strict")], [shard.items for shard in shards]
+    read = [] if files[0].suffix != ".conllu" else read_documents(str(files[0]))
+    return [*documents(files, "strict")], [document.text for document in read]
 
 
 def _target(name: str, content: bytes, damage: Damage, *, digests: bool = False) -> Target:

@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,8 +18,7 @@ from spacy.util import minibatch
 from ...pipeline.component import Elmo
 from ...pipeline.encode.encoder import layers_and_width
 from ...pipeline.encode.spans import rule_spans
-from ..corpora.items import Item
-from ..corpora.passages import Passage
+from ..corpora.documents import Document
 from ..corpora.pipelines import LayerSelection, elmo_and_later, find_elmo
 from ..corpora.senses import SenseInstance
 from ..search.normalize import normalize
@@ -63,7 +63,7 @@ class Occurrences:
     of several tokens, its vector is the mean of the vectors of these tokens."""
     centre: np.ndarray
     """Mean vector of all words of the corpus, (views, 1, width) float32. If `find_occurrences` has found the
-    occurrences: of all words in the passages that contain the word."""
+    occurrences: of all words in the documents that contain the word."""
 
     @functools.cached_property
     def unit_vectors(self) -> np.ndarray:
@@ -76,14 +76,14 @@ class Occurrences:
 
 
 def find_occurrences(
-    nlp: Language, passages: Iterable[Passage], word: str, layers: LayerSelection = "all"
+    nlp: Language, documents: Iterable[Document], word: str, layers: LayerSelection = "all"
 ) -> Occurrences:
-    """Find the occurrences of a word in a corpus. The biLM only processes passages that contain the word.
+    """Find the occurrences of a word in a corpus. The biLM only processes documents that contain the word.
 
     Args:
         nlp: a pipeline with an elmo component. The components after elmo do not run.
         word: a word, or several words separated by spaces. Case is ignored. The tokenizer can split the word,
-            as in "don't". In passages with annotated senses, `word` is a lemma, and only annotated
+            as in "don't". In documents with annotated senses, `word` is a lemma, and only annotated
             occurrences are found.
         layers: "all" returns vectors of every layer, "top" only of the last layer, and "average" only the
             average of the layers.
@@ -91,7 +91,7 @@ def find_occurrences(
     Raises:
         ValueError: the word is empty, or does not occur in the text. See also `find_elmo`.
     """
-    occurrences = _search(nlp, passages, _forms(nlp, word), layers)
+    occurrences = _search(nlp, documents, _forms(nlp, word), layers)
     if occurrences is None:
         raise ValueError(f"The word {word!r} does not occur in the text")
     return occurrences
@@ -99,7 +99,7 @@ def find_occurrences(
 
 def find_in_sentences(
     nlp: Language,
-    sentences: Iterable[Item],
+    sentences: Iterable[str | list[str]],
     word: str,
     corpus: Occurrences,
     layers: LayerSelection = "all",
@@ -119,7 +119,7 @@ def find_in_sentences(
     forms = {form for spelling in spellings for form in _forms(nlp, spelling)}
     items, vectors = [], [corpus.vectors[:, :0]]
     for sentence in sentences:
-        occurrences = _search(nlp, [Passage(sentence, "query")], forms, layers)
+        occurrences = _search(nlp, [Document(sentence, "query")], forms, layers)
         if occurrences is None:
             raise ValueError(f"The query {sentence!r} does not contain the word {word!r}")
         items.append(occurrences.items[0])
@@ -137,39 +137,39 @@ class _Match(NamedTuple):
 
 
 def _search(
-    nlp: Language, passages: Iterable[Passage], forms: Collection[_Form], layers: LayerSelection
+    nlp: Language, documents: Iterable[Document], forms: Collection[_Form], layers: LayerSelection
 ) -> Occurrences | None:
     _, elmo = find_elmo(nlp)
     inputs = (
-        (item if isinstance(item := passage.item, str) else Doc(nlp.vocab, words=item), passage)
-        for passage in passages
-        if _may_contain(passage, forms)
+        (item if isinstance(item := document.text, str) else Doc(nlp.vocab, words=item), document)
+        for document in documents
+        if _may_contain(document, forms)
     )
     matches = (
-        _Match(doc, passage.source, spans)
-        for doc, passage in nlp.pipe(inputs, as_tuples=True, disable=elmo_and_later(nlp))
-        if (spans := list(_spans(doc, passage, forms)))
+        _Match(doc, Path(document.name).name, spans)
+        for doc, document in nlp.pipe(inputs, as_tuples=True, disable=elmo_and_later(nlp))
+        if (spans := list(_spans(doc, document, forms)))
     )
     return _gather(elmo, matches, layers)
 
 
-def _may_contain(passage: Passage, forms: Collection[_Form]) -> bool:
-    """Return False if a passage certainly does not contain the word.
+def _may_contain(document: Document, forms: Collection[_Form]) -> bool:
+    """Return False if a document certainly does not contain the word.
 
-    Without this quick check, most of the time for a rare word would be spent on tokenizing other passages.
+    Without this quick check, most of the time for a rare word would be spent on tokenizing other documents.
     """
-    if passage.senses is not None:
-        return any(_lemma(instance) in forms for instance in passage.senses)
-    item = passage.item
+    if document.senses is not None:
+        return any(_lemma(instance) in forms for instance in document.senses)
+    item = document.text
     text = (item if isinstance(item, str) else " ".join(item)).casefold()
     return any(all(part in text for part in form) for form in forms)
 
 
 def _spans(
-    doc: Doc, passage: Passage, forms: Collection[_Form]
+    doc: Doc, document: Document, forms: Collection[_Form]
 ) -> Iterator[tuple[Span, str | None]]:
-    if passage.senses is not None:
-        for instance in passage.senses:
+    if document.senses is not None:
+        for instance in document.senses:
             if _lemma(instance) in forms:
                 yield doc[instance.start : instance.end], instance.senses[0]
         return

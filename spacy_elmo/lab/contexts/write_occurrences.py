@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 
 from ...pipeline.encode.encoder import layers_and_width
 from ...pipeline.encode.spans import rule_spans
-from ..corpora.docs import read_docs
+from ..corpora.documents import read_docs
 from ..corpora.pipelines import elmo_and_later, find_elmo
 from ..search.index_files import written_index
 from .occurrence_index import MAX_OCCURRENCES, OCCURRENCES, numpy_layers
@@ -52,8 +52,8 @@ def write_occurrences(
     later = elmo_and_later(nlp)
     layers, width = layers_and_width(find_elmo(nlp)[1].model)
     counts: Counter[str] = Counter()
-    for shard in read_docs(nlp, text, disable=later, tokenized=tokenized):
-        for _, doc in shard:
+    for batch in read_docs(nlp, text, disable=later, tokenized=tokenized):
+        for _, doc in batch:
             counts.update(token.text.casefold() for token in doc if not token.is_space)
     if not counts:
         raise ValueError(f"The text {text!r} contains no words, so there is nothing to index")
@@ -62,10 +62,10 @@ def write_occurrences(
     settings = {"layers": layers, "width": width, "tokens": counts.total(), "about": dict(about)}
     with written_index(folder, OCCURRENCES, settings) as new:
         writer = _Writer(new, counts, layers, width, max_occurrences)
-        for shard in read_docs(nlp, text, disable=later[1:], tokenized=tokenized):
-            for name, doc in shard:
+        for batch in read_docs(nlp, text, disable=later[1:], tokenized=tokenized):
+            for name, doc in batch:
                 writer.add(name, doc)
-            yield sum(len(doc) for _, doc in shard)
+            yield sum(len(doc) for _, doc in batch)
         writer.close()
 
 

@@ -1,25 +1,22 @@
-"""Functions that load a pipeline, find the elmo component, and compute a fingerprint of a pipeline."""
+"""Pipelines with an elmo component: loading one, finding its elmo, and what its vectors depend on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import spacy
 from spacy.language import Language
 
-from ...digest import Digest, json_digest
+from ...bilm.weights import Weights
 from ...pipeline.component import Elmo
 from ...pipeline.encode.encoder import shim_of
-from ...weight_names import known_names
-from .blank import ANY_LANGUAGE, blank_pipeline
+from ...weight_names import find_weights, known_names
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]
 """Option that selects layers of the biLM: all layers, their average, or the top (last) layer."""
-_WITHOUT_EFFECT = (
-    "frozen", "trainable", "unfreeze_at", "learn_rate_factor", "max_batch_tokens", "cache_mb", "cache_dir", "hooks",
-)  # fmt: skip
-"""Options of the component `elmo` that do not change the vectors of a Doc."""
+_ANY_LANGUAGE = "xx"
 
 
 def load_pipeline(
@@ -44,7 +41,7 @@ def load_pipeline(
     path = Path(source)
     if source in known_names() or path.suffix == ".safetensors" or path.is_file():
         if tokenized:
-            return blank_pipeline(source, lang, fallback=ANY_LANGUAGE)[0], []
+            return blank_pipeline(source, lang, fallback=_ANY_LANGUAGE)[0], []
         return blank_pipeline(source, lang)
     if lang is not None:
         raise ValueError(
@@ -75,6 +72,59 @@ def saved_pipeline(source: str) -> Language:
         ) from error
 
 
+def blank_pipeline(
+    source: str, lang: str | None = None, *, fallback: str | None = None
+) -> tuple[Language, list[str]]:
+    """Return a blank pipeline that contains only the component elmo. The component loads the weights at its
+    first use.
+
+    Args:
+        source: path of a weights file, or name of a bundled or installed biLM.
+        lang: language code of the pipeline. Default: the language in the card (metadata) of the weights file.
+        fallback: language code if `lang` is None and the card contains no language.
+
+    Returns:
+        The pipeline, and warnings for the user. The config of the pipeline contains the name of the weights,
+        or the absolute path of the file.
+
+    Raises:
+        OSError: the file does not exist.
+        ValueError: the file is not a weights file, the language is not known, or spaCy does not support the
+            language.
+    """
+    path = find_weights(source)
+    card = Weights.load_card(path)
+    lang = lang or card.get("language") or fallback
+    if lang is None:
+        raise ValueError(
+            f"{path} does not record the language of its weights. Set lang (`--lang`), for example to en, or to"
+            f" {_ANY_LANGUAGE} for spaCy's multi-language tokenizer"
+        )
+    try:
+        nlp = spacy.blank(lang)
+    except (ImportError, ValueError) as error:  # spaCy raises ImportError for an unknown language
+        raise ValueError(
+            f"spaCy cannot create a pipeline for the language {lang!r}: {str(error).strip()}"
+        ) from error
+    # The limit protects the memory of parsers. A line of a text file can be longer.
+    nlp.max_length = 1 << 30
+    weights = source if source in known_names() else str(path.absolute())
+    nlp.add_pipe("elmo", config={"weights": weights})
+    return nlp, _tokenizer_warnings(card, lang)
+
+
+def _tokenizer_warnings(card: Mapping[str, Any], lang: str) -> list[str]:
+    training_tokenizer = card.get("tokenizer")
+    tokenizer = f"spacy.blank({lang!r})"
+    if training_tokenizer in (None, tokenizer):
+        return []
+    return [
+        f"The weights were trained with another tokenizer ({training_tokenizer}) than this pipeline has ({tokenizer})."
+        " Vectors are best if text is tokenized as in training. You can set the tokenizer in the section"
+        " [nlp.tokenizer] of a config"
+    ]
+
+
 def find_elmo(nlp: Language) -> tuple[str, Elmo]:
     """Return the name of the elmo component of a pipeline, and the component.
 
@@ -102,31 +152,16 @@ def elmo_and_later(nlp: Language) -> list[str]:
     return list(nlp.pipe_names[nlp.pipe_names.index(name) :])
 
 
-def fingerprint(nlp: Language) -> dict[str, str]:
-    """Return values that identify the vectors of a pipeline: the language, a digest of the weights, and a
-    digest of the tokenizer and of the components up to elmo, without options that change no vector.
+def origin(nlp: Language) -> dict[str, Any]:
+    """Return what the vectors of a pipeline depend on, in JSON types: its language (`lang`), the digest of its
+    biLM (`weights`), and elmo's option `get_spans`.
 
     Raises:
         ValueError: the pipeline does not have exactly one elmo component.
     """
     name, elmo = find_elmo(nlp)
-    config = nlp.config
-    names = nlp.pipe_names[: nlp.pipe_names.index(name) + 1]
-    components = {pipe: dict(config["components"][pipe]) for pipe in names}
-    # The digest of the weights identifies them. The path of their file may change.
-    del components[name]["weights"]
-    for option in _WITHOUT_EFFECT:
-        del components[name][option]
-    # The tokenizer can have rules, and a component weights, that are not in the config. Components without weights are
-    # left out, because the bytes of a sentencizer depend on the process.
-    parts: list[Any] = [nlp.tokenizer, *(nlp.get_pipe(pipe) for pipe in names[:-1])]
-    data = [
-        Digest(part.to_bytes(exclude=["vocab"])).hexdigest()
-        for part in parts
-        if hasattr(part, "to_bytes") and getattr(part, "is_trainable", True)
-    ]
     return {
-        "lang": str(nlp.lang),
+        "lang": nlp.lang,
         "weights": shim_of(elmo.model).checksum(),
-        "pipeline": json_digest([config["nlp"]["tokenizer"], components, data]),
+        "get_spans": nlp.config["components"][name]["get_spans"],
     }

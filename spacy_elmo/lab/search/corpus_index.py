@@ -12,8 +12,8 @@ from spacy.tokens import Doc
 
 from ...pipeline.encode.spans import spans_of
 from ...weight_names import known_names
-from ..corpora.docs import read_docs
-from ..corpora.pipelines import elmo_and_later, find_elmo, fingerprint, load_pipeline
+from ..corpora.documents import read_docs
+from ..corpora.pipelines import elmo_and_later, find_elmo, load_pipeline, origin
 from .index import SearchIndex
 
 
@@ -64,7 +64,7 @@ def corpus_source(
         "source": str(path.absolute()) if path.exists() and not is_name else source,
         "lang": lang,
         "tokenized": tokenized,
-        "pipeline": fingerprint(nlp),
+        "pipeline": origin(nlp),
     }
 
 
@@ -85,7 +85,7 @@ def index_pipeline(about: Mapping[str, Any], source: str | None = None) -> Langu
         )
     source = source or about["source"]
     nlp, _ = load_pipeline(source, lang=about["lang"], tokenized=about["tokenized"])
-    if about["pipeline"] != fingerprint(nlp):
+    if about["pipeline"] != origin(nlp):
         raise ValueError(
             f"{source} is not the pipeline of the index, or has changed, so its vectors cannot be compared with the"
             " vectors in the index. Give the pipeline of the index, or make the index again"

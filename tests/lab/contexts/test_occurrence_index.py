@@ -9,7 +9,7 @@ from spacy_elmo.digest import file_digest
 from spacy_elmo.lab.contexts.occurrence_index import OccurrenceIndex
 from spacy_elmo.lab.contexts.occurrences import find_occurrences
 from spacy_elmo.lab.contexts.write_occurrences import write_occurrences
-from spacy_elmo.lab.corpora.passages import Passage
+from spacy_elmo.lab.corpora.documents import Document
 from tests import pipelines, tiny
 
 TEXTS = ["The bank is old.  It isn't a BANK", "", "No such thing here.", " Their bank,\tmy bank!"]
@@ -32,7 +32,7 @@ def indexed(nlp, folder, lines, **options):
 def test_occurrences_and_their_vectors(nlp, tmp_path):
     index = indexed(nlp, tmp_path, TEXTS)
     occurrences = index.find("Bank")
-    expected = find_occurrences(nlp, [Passage(text.strip(), "") for text in TEXTS], "bank")
+    expected = find_occurrences(nlp, [Document(text.strip(), "") for text in TEXTS], "bank")
     actual = [(o.left, o.word, o.right) for o in occurrences.items]
     assert actual == [(o.left, o.word, o.right) for o in expected.items]
     assert [o.source.rsplit("/")[-1] for o in occurrences.items] == ["a.txt:1"] * 2 + [

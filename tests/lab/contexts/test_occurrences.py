@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
-import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
 from spacy_elmo.lab.contexts.occurrences import find_in_sentences, find_occurrences
-from spacy_elmo.lab.corpora.passages import Passage, read_passages
+from spacy_elmo.lab.corpora.documents import Document, read_documents
 from spacy_elmo.pipeline.encode.encoder import shim_of
 from spacy_elmo.pipeline.encode.spans import rule_spans
 from tests import pipelines, tiny
@@ -30,7 +29,7 @@ def nlp(tmp_path_factory):
 
 def find(nlp, texts, word, *args):
     return find_occurrences(
-        nlp, (Passage(text, f"{i}.txt") for i, text in enumerate(texts)), word, *args
+        nlp, (Document(text, f"{i}.txt") for i, text in enumerate(texts)), word, *args
     )
 
 
@@ -187,11 +186,11 @@ def test_annotated_text_is_searched_by_lemma_and_sense(nlp, tmp_path):
     other = {"tokens": ["bank"], "sense": [None]}  # the word, but no sense
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, (ANNOTATED, other))))
     (tmp_path / "b.txt").write_text("A bank.\n")
-    read = list(read_passages(str(tmp_path)))
+    read = list(read_documents(str(tmp_path), senses=True))
     corpus = find_occurrences(nlp, read, "bank")
     assert [(o.left, o.word, o.right, o.source, o.sense) for o in corpus.items] == [
-        ("He ", "banked", " the primary election .", "a.jsonl", "bank%2:40:00::"),
-        ("A ", "bank", ".", "b.txt", None),
+        ("He ", "banked", " the primary election .", "a.jsonl:1", "bank%2:40:00::"),
+        ("A ", "bank", ".", "b.txt:1", None),
     ]
     corpus = find_occurrences(nlp, read, "primary election")
     assert [o.word for o in corpus.items] == ["primary election"]
@@ -204,22 +203,6 @@ def test_annotated_text_is_searched_by_lemma_and_sense(nlp, tmp_path):
     assert [o.word for o in queries.items] == ["banked"]
 
 
-def test_all_kinds_of_files(tmp_path):
-    (tmp_path / "a.jsonl").write_text('\n{"text": "One bank."}\n{"tokens": ["Two", "banks"]}\n')
-    (tmp_path / "b.txt").write_text("Three bank.\n")
-    doc = Doc(spacy.blank("en").vocab, words=["Four", "banks"])
-    DocBin(docs=[doc]).to_disk(tmp_path / "c.spacy")
-    items = [(p.item, p.source, p.senses) for p in read_passages(str(tmp_path))]
-    assert items == [
-        ("One bank.", "a.jsonl", None),
-        (["Two", "banks"], "a.jsonl", None),
-        ("Three bank.", "b.txt", None),
-        (["Four", "banks"], "c.spacy", None),
-    ]
-    split = [p.item for p in read_passages(str(tmp_path / "b.txt"), tokenized=True)]
-    assert split == [["Three", "bank."]]
-
-
 def test_damaged_records_are_named(tmp_path):
     file = tmp_path / "a.jsonl"
     for text, problem in (
@@ -229,4 +212,4 @@ def test_damaged_records_are_named(tmp_path):
     ):
         file.write_text(text)
         with pytest.raises(ValueError, match=problem):
-            list(read_passages(str(file)))
+            list(read_documents(str(file), senses=True))

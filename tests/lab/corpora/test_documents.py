@@ -1,4 +1,4 @@
-"""The items of files are divided into shards."""
+"""The documents in files of every kind, and batches of documents."""
 
 import gzip
 import json
@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.lab.corpora import items as corpus
-from spacy_elmo.lab.corpora.items import corpus_files, read_shards
+from spacy_elmo.lab.corpora.documents import Document, batches, corpus_files, read_documents
 
 CONLLU = """\
 # sent_id = 1
@@ -26,8 +25,8 @@ CONLLU = """\
 """
 
 
-def items(*files, **options):
-    return [item for shard in read_shards(files, **options) for item in shard.items]
+def texts(path, **options):
+    return [document.text for document in read_documents(str(path), **options)]
 
 
 def write(path, content):
@@ -35,38 +34,38 @@ def write(path, content):
     return path
 
 
-def test_a_line_is_an_item_and_blank_ones_count(tmp_path):
+def test_each_line_is_a_document_also_if_blank(tmp_path):
     path = write(tmp_path / "a.txt", "\ufeffone two\r\n\n  three \t\n \nfour")
-    assert items(path) == ["one two", "", "three", "", "four"]
-    assert items(path, tokenized=True) == [["one", "two"], [], ["three"], [], ["four"]]
+    assert texts(path) == ["one two", "", "three", "", "four"]
+    assert texts(path, tokenized=True) == [["one", "two"], [], ["three"], [], ["four"]]
 
 
 def test_records_are_texts_or_words(tmp_path):
     records = [{"text": "a b\nc", "id": 1}, {"tokens": ["a", "b c", " "], "text": "x"}]
     records += [{"text": ""}, {"tokens": []}]
     path = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, records)) + "\n\n")
-    assert items(path) == ["a b\nc", ["a", "b c", " "], "", []]
-    assert items(path, tokenized=True) == [["a", "b", "c"], ["a", "b c", " "], [], []]
+    assert texts(path) == ["a b\nc", ["a", "b c", " "], "", []]
+    assert texts(path, tokenized=True) == [["a", "b", "c"], ["a", "b c", " "], [], []]
 
 
 def test_docs_are_words(tmp_path):
     vocab = spacy.blank("en").vocab
     words = [["Hi", "there", " ", "\n", "."], [], ["naïve"]]
     DocBin(docs=[Doc(vocab, words=w) for w in words]).to_disk(tmp_path / "a.spacy")
-    assert items(tmp_path / "a.spacy") == words
+    assert texts(tmp_path / "a.spacy") == words
 
 
 def test_conllu_sentences_are_their_syntactic_words(tmp_path):
     expected = [["zu", "dem", "Haus", "."], ["Ja"]]
-    assert items(write(tmp_path / "a.conllu", CONLLU)) == expected
-    assert items(write(tmp_path / "b.conllu", CONLLU.replace("\n", "\r\n"))) == expected
+    assert texts(write(tmp_path / "a.conllu", CONLLU)) == expected
+    assert texts(write(tmp_path / "b.conllu", CONLLU.replace("\n", "\r\n"))) == expected
 
 
 def test_packed(tmp_path):
     path = tmp_path / "a.conllu.gz"
     path.write_bytes(gzip.compress(CONLLU.encode()))
     assert corpus_files(str(tmp_path)) == [path]
-    assert items(path)[1] == ["Ja"]
+    assert texts(path)[1] == ["Ja"]
 
 
 def test_the_files_of_a_folder(tmp_path):
@@ -98,35 +97,36 @@ def test_the_files_of_a_folder(tmp_path):
 )
 def test_what_cannot_be_read_is_named(tmp_path, name, content, problem):
     with pytest.raises(ValueError, match=rf"{name}.*{problem}"):
-        items(write(tmp_path / name, content))
+        texts(write(tmp_path / name, content))
 
 
-@given(
-    files=st.lists(st.lists(st.text("ab ", max_size=9), min_size=1), min_size=1, max_size=4),
-    size=st.integers(1, 40),
-)
-def test_shards_are_the_items_in_order(tmp_path_factory, files, size):
-    folder = tmp_path_factory.mktemp("files")
-    paths = [folder / f"{number}.txt" for number in range(len(files))]
-    for path, lines in zip(paths, files, strict=True):
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus, "CHARACTERS_PER_SHARD", size)
-        actual = list(read_shards(paths))
-    assert [item for s in actual for item in s.items] == [x.strip() for xs in files for x in xs]
-    assert [s.number for s in actual] == list(range(len(actual)))
-    starts = [sum(len(s.items) for s in actual[:n]) for n in range(len(actual))]
-    assert [s.first for s in actual] == starts
-    for shard in actual:
-        # A shard ends with the item that fills it.
-        sizes = [len(item) + 1 for item in shard.items]
+def test_names_count_the_documents_of_a_file(tmp_path):
+    write(tmp_path / "a.txt", "one\n\nthree\n")
+    write(tmp_path / "b.jsonl", '\n{"text": "x"}\n\n{"tokens": ["y"]}\n')
+    names = [document.name for document in read_documents(str(tmp_path))]
+    expected = ["a.txt:1", "a.txt:2", "a.txt:3", "b.jsonl:1", "b.jsonl:2"]
+    assert names == [f"{tmp_path}/{name}" for name in expected]
+
+
+def test_senses_are_read_on_request(tmp_path):
+    record = {"tokens": ["a", "river bank"], "sense": [None, "bank%1:17:01::"]}
+    path = write(tmp_path / "a.jsonl", json.dumps(record))
+    (document,) = read_documents(str(path), senses=True)
+    assert document.text == ["a", "river", "bank"] and document.name == f"{path}:1"
+    assert document.senses == [(1, 3, ("bank%1:17:01::",))]
+    (document,) = read_documents(str(path))
+    assert document == Document(record["tokens"], f"{path}:1")
+    write(path, '{"text": "plain"}\n{"text": "a", "sense": 1}')
+    assert [d.senses for d in read_documents(str(path), senses=True)] == [None, None]
+
+
+@given(texts=st.lists(st.text("ab ", max_size=9)), size=st.integers(1, 40))
+def test_batches_are_the_documents_in_order(texts, size):
+    documents = [Document(text, "") for text in texts]
+    found = list(batches(documents, size))
+    assert [document for batch in found for document in batch] == documents
+    for number, batch in enumerate(found):
+        # A batch ends with the document that fills it. A blank line has a size, too.
+        sizes = [len(document.text) + 1 for document in batch]
         assert sum(sizes[:-1]) < size
-    for path, lines in zip(paths, files, strict=True):
-        assert sum(len(s.items) for s in actual if s.source == str(path)) == len(lines)
-
-
-def test_digest_tells_items_apart():
-    lists = [["a b"], [["a", "b"]], [["a b"]], ["a", "b"], ["ab"], ["a b", ""], []]
-    digests = {corpus.Shard(0, "a", 0, items).digest for items in lists}
-    assert len(digests) == len(lists)
-    assert corpus.Shard(7, "b", 9, ["a b"]).digest == corpus.Shard(0, "a", 0, ["a b"]).digest
+        assert sum(sizes) >= size or number == len(found) - 1
