@@ -8,7 +8,10 @@ from wasabi import msg
 
 from .terminal import printable
 
-_EXTRAS = {"flask": "explore", "sklearn": "probe", "vl_convert": "figures", "waitress": "explore"}
+_EXTRAS = {
+    "flask": "explore", "h5py": "h5", "pyarrow": "parquet", "sklearn": "probe", "usearch": "search",
+    "vl_convert": "figures", "waitress": "explore",
+}  # fmt: skip
 """Extra of this package that installs a library."""
 
 

@@ -272,12 +272,8 @@ def _write_parquet(embedder: Embedder, documents: list[Document], path: Path) ->
 
 
 def _write_hdf5(embedder: Embedder, documents: Iterable[Document], path: Path) -> None:
-    try:
-        import h5py
-    except ImportError as error:
-        raise ValueError(
-            f'The format hdf5 needs another library: pip install "spacy-elmo[h5]" ({error})'
-        ) from error
+    import h5py
+
     with atomic_file(path) as partial, h5py.File(partial, "w") as file:
         for batch in batches(documents, CHARACTERS_PER_BATCH):
             with embedder.nlp.memory_zone():
