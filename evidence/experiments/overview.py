@@ -74,7 +74,7 @@ def main() -> None:
         rows = [row for report in args.reports for row in read_gains(report)]
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error
-    save_figure(chart_of_gains(rows), args.picture, title="What ELMo gains")
+    save_figure(chart_of_gains(rows), args.picture)
 
 
 if __name__ == "__main__":

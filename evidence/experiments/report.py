@@ -111,7 +111,6 @@ def sections(
             "A word in its context",
             [SAMPLE] if nearest else [],
             nearest,
-            figure("neighbors.png", "Uses of a word; cf. table 4 of the paper"),
         ),
         Section(
             "Learned weights",
@@ -203,7 +202,7 @@ def main() -> None:
             if chart is None:
                 (folder / name).unlink(missing_ok=True)
             else:
-                save_figure(chart, folder / name, title=title)
+                save_figure(chart, folder / name)
         write(sections(results, size, paper, folder), folder, progress(runs, scores), title)
     except (OSError, ValueError) as error:
         raise SystemExit(str(error)) from error

@@ -5,6 +5,9 @@ so each command imports torch and the rest of the package inside its function. T
 fail, because an error would break all commands of spaCy.
 """
 
+import io
+import sys
+
 import typer
 from spacy.cli import app
 
@@ -51,5 +54,13 @@ elmo_cli.command("score", rich_help_panel=ANALYSE)(score_cli)
 elmo_cli.command("layers", rich_help_panel=ANALYSE)(layers_cli)
 elmo_cli.command("neighbors", rich_help_panel=ANALYSE)(neighbors_cli)
 elmo_cli.add_typer(probe_cli, rich_help_panel=ANALYSE)
+
+
+@elmo_cli.callback()
+def print_in_any_encoding() -> None:
+    """Print a question mark for each character that the encoding of the standard output lacks."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
 
 app.add_typer(elmo_cli)

@@ -47,14 +47,6 @@ CorpusArgument = Annotated[
 ConfigArgument = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="Config file for pretraining (.cfg)")
 ]
-FigureFilesOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--out",
-        "-o",
-        help="File to write: picture (.png), web page (.html) or data (.json). Can be repeated",
-    ),
-]
 LanguageOption = Annotated[
     str | None,
     typer.Option("--lang", help="Language code, such as en. Default: the language of the weights"),

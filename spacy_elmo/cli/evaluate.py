@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from wasabi import msg
 
 from ..files import check_output_file
-from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
+from .arguments import GpuOption, TokenizedOption, TokenizerOption, WeightsArgument
 from .errors import report_errors
 from .output_files import write_json
 from .progress import reading_bar
 from .settings import tokenizer_settings
 
-if TYPE_CHECKING:
-    from ..pretraining.perplexity import Perplexity
-
 _HEADER = (
-    "Text", "Targets", "<UNK>",
+    "Targets", "<UNK>",
     "Perplexity", "Forward", "Backward", "No <UNK>", "Forward", "Backward",
 )  # fmt: skip
 
@@ -33,13 +30,9 @@ def evaluate_cli(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="JSON file to write the results to")
     ] = None,
-    by_file: Annotated[
-        bool, typer.Option("--by-file", help="Also show the results of each file of TEXT")
-    ] = False,
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
     gpu_id: GpuOption = -1,
-    quiet: QuietOption = False,
 ) -> None:
     """Compute the perplexity of a biLM on held-out text.
 
@@ -62,29 +55,23 @@ def evaluate_cli(
         if output is not None:
             check_output_file(output, force=True)
         size = len(weights.vocabulary)
-        total, files, sources = NOTHING, {}, text_files(text)
-        with reading_bar(lambda: sources, quiet=quiet):
-            for file, tally in evaluate(weights, sources, settings, device=device(gpu_id)):
+        total, sources = NOTHING, text_files(text)
+        with reading_bar(lambda: sources):
+            for _, tally in evaluate(weights, sources, settings, device=device(gpu_id)):
                 total += tally
-                if by_file and tally.targets:
-                    files[str(file)] = tally.perplexity(size)
         if not total.targets:
             raise ValueError(f"TEXT {text!r} contains no sentence, so there is nothing to evaluate")
         result = total.perplexity(size)
         if output is not None:
-            metrics = dataclasses.asdict(result)
-            if by_file:
-                metrics["files"] = {name: dataclasses.asdict(p) for name, p in files.items()}
-            write_json(output, metrics)
-    rows = [_row(Path(name).name, p) for name, p in files.items()] + [_row("All", result)]
-    msg.table(rows, header=_HEADER, divider=True, aligns=["l"] + ["r"] * (len(_HEADER) - 1))
+            write_json(output, dataclasses.asdict(result))
+    values = (
+        result.mean, result.forward, result.backward,
+        result.mean_known, result.forward_known, result.backward_known,
+    )  # fmt: skip
+    row = (f"{result.targets:,}", f"{result.unk_share:.1%}", *(f"{value:.1f}" for value in values))
+    msg.table([row], header=_HEADER, divider=True, aligns=["r"] * len(row))
     msg.info(
         f"Vocabulary: {size:,} classes. The column Targets counts the targets of one direction"
     )
     if output is not None:
         msg.good(f"Saved: {output}")
-
-
-def _row(name: str, p: Perplexity) -> tuple[str, ...]:
-    values = (p.mean, p.forward, p.backward, p.mean_known, p.forward_known, p.backward_known)
-    return (name, f"{p.targets:,}", f"{p.unk_share:.1%}", *(f"{value:.1f}" for value in values))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from spacy.cli._util import import_code
 from wasabi import msg
 
-from .arguments import CodeOption, FigureFilesOption, QuietOption
+from .arguments import CodeOption
 from .errors import report_errors
-from .output_files import check_figure_files, write_json
-from .progress import progress_bar
-
-# Not the letter γ, which the encoding of a redirected output may lack.
-_HEADER = ("Component", "Layers", "Gamma")
+from .output_files import check_suffix, write_json
 
 
 def layers_cli(
@@ -23,8 +20,9 @@ def layers_cli(
         list[str],
         typer.Argument(metavar="PIPELINE...", help="Trained pipelines: folders or package names"),
     ],
-    out: FigureFilesOption = None,
-    quiet: QuietOption = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write: chart (.png) or data (.json)")
+    ] = None,
     code: CodeOption = None,
 ) -> None:
     """Show the layer weights that trained pipelines have learned.
@@ -37,29 +35,27 @@ def layers_cli(
     """
     with report_errors():
         import_code(code)
-        files = check_figure_files(out)
+        check_suffix(out, ".png", ".json")
         from ..lab.corpora.pipelines import saved_pipeline
-        from ..lab.layers.layer_weights import distinct_names, layer_weights
+        from ..lab.layer_charts import distinct_names, layer_chart, layer_weights
 
-        with progress_bar("pipelines", total=len(pipelines), quiet=quiet) as bar:
-            mixes = []
-            for name, pipeline in zip(distinct_names(pipelines), pipelines, strict=True):
-                mixes += [(name, mix) for mix in layer_weights(saved_pipeline(pipeline))]
-                bar.update()
+        if out is not None and out.suffix == ".png":
+            from ..lab.figures import save_figure
+        mixes = [
+            (name, mix)
+            for name, pipeline in zip(distinct_names(pipelines), pipelines, strict=True)
+            for mix in layer_weights(saved_pipeline(pipeline))
+        ]
         named = [
             (" ".join(part for part in (name, mix.component, mix.place) if part), mix)
             for name, mix in mixes
         ]
-        for path in files:
-            if path.suffix == ".json":
-                write_json(path, [{"pipeline": n, **asdict(mix)} for n, mix in mixes])
-                continue
-            from ..lab.figures import save_figure
-            from ..lab.layers.layer_chart import layer_chart
-
-            save_figure(layer_chart(named), path, title="Layer weights of the biLM")
+        if out is not None and out.suffix == ".png":
+            save_figure(layer_chart(named), out)
+        elif out is not None:
+            write_json(out, [{"pipeline": name, **asdict(mix)} for name, mix in mixes])
     n_layers = max(len(mix.weights) for _, mix in named)
-    header = (*_HEADER, *(f"Layer {layer}" for layer in range(n_layers)))
+    header = ("Component", "Layers", "Gamma", *(f"Layer {layer}" for layer in range(n_layers)))
     rows = []
     for name, mix in named:
         weights = [f"{weight:.3f}" for weight in mix.weights]
@@ -69,5 +65,5 @@ def layers_cli(
     msg.table(
         rows, header=header, divider=True, aligns=["l", "l"] + ["r"] * (1 + n_layers), max_col=80
     )
-    for path in files:
-        msg.good(f"Saved: {path}")
+    if out is not None:
+        msg.good(f"Saved: {out}")

@@ -8,22 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from spacy.cli._util import import_code
 from wasabi import msg
 
-from .arguments import (
-    CodeOption,
-    CorpusArgument,
-    FigureFilesOption,
-    GpuOption,
-    LanguageOption,
-    LayersChoice,
-    PipelineArgument,
-    TokenizedOption,
-)
+from .arguments import CorpusArgument, LanguageOption, PipelineArgument
 from .errors import report_errors
-from .output_files import check_figure_files, write_json
-from .pipelines import load_pipeline, use_gpu
+from .output_files import check_suffix, write_json
+from .pipelines import load_pipeline
 from .progress import reading_bar
 
 if TYPE_CHECKING:
@@ -49,51 +39,41 @@ def neighbors_cli(
         typer.Option("--query", "-q", help="Sentence that contains WORD. Can be repeated"),
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="Number of neighbors per query")] = 3,
-    layers: Annotated[
-        LayersChoice,
-        typer.Option(
-            help="Vectors to compare: each layer, the average of all layers, or the top layer"
-        ),
-    ] = LayersChoice.all,
-    out: FigureFilesOption = None,
-    tokenized: TokenizedOption = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File to write: page with a map (.html) or data (.json)"),
+    ] = None,
     lang: LanguageOption = None,
-    gpu_id: GpuOption = -1,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar")] = False,
-    code: CodeOption = None,
 ) -> None:
     """Find similar occurrences of a word, or map all occurrences.
 
     For each --query, a table shows the occurrences of WORD in IN that have the most similar vectors, as in
     table 4 of Peters et al. (2018).
 
-    --out draws a map with a point for each occurrence and a numbered mark for each query. If the text has
-    annotated senses (.jsonl with "tokens" and "sense"), the points are colored by sense.
+    --out draws a map with a point for each occurrence and a mark for each query. If the text has annotated
+    senses (.jsonl with "tokens" and "sense"), the points are colored by sense.
     """
     with report_errors():
-        import_code(code)
-        files = check_figure_files(out)
-        if not query and not files:
+        if not query and out is None:
             raise ValueError(
                 "Nothing to do. Use --query SENTENCE to find neighbors, --out FILE to draw a map, or both"
             )
-        use_gpu(gpu_id)
+        check_suffix(out, ".html", ".json")
         from ..lab.contexts.neighbors import nearest
         from ..lab.contexts.occurrences import find_in_sentences, find_occurrences
         from ..lab.corpora.documents import corpus_files, read_documents
 
-        nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
-        documents = read_documents(text, tokenized=tokenized, senses=True)
-        with reading_bar(lambda: corpus_files(text), quiet=quiet):
-            corpus = find_occurrences(nlp, documents, word, layers.value)
-        sentences = [sentence.split() if tokenized else sentence for sentence in query or []]
-        queries = find_in_sentences(nlp, sentences, word, corpus, layers.value)
+        nlp = load_pipeline(source, lang=lang, tokenized=False)
+        documents = read_documents(text, senses=True)
+        with reading_bar(lambda: corpus_files(text)):
+            corpus = find_occurrences(nlp, documents, word)
+        queries = find_in_sentences(nlp, query or [], word, corpus)
         neighbors = nearest(queries, corpus, n)
-        for path in files:
-            _save(path, corpus, queries, neighbors, word, f"{Path(text).name}, vectors of {source}")
+        if out is not None:
+            _save(out, corpus, queries, neighbors, word, f"{Path(text).name}, vectors of {source}")
     _show(corpus, queries, neighbors)
-    for path in files:
-        msg.good(f"Saved: {path}")
+    if out is not None:
+        msg.good(f"Saved: {out}")
 
 
 def _show(corpus: Occurrences, queries: Occurrences, neighbors: list[list[list[Neighbor]]]) -> None:
@@ -131,17 +111,11 @@ def _save(
     if path.suffix == ".json":
         write_json(path, _record(corpus, queries, neighbors, planes))
         return
-    from ..lab.explore.map_chart import map_chart
     from ..lab.explore.page import save_map
     from ..lab.explore.word_view import word_view
-    from ..lab.figures import save_figure
 
     view = word_view(corpus, queries, neighbors, drawable(planes))
-    if path.suffix == ".html":
-        save_map(path, view, title=title, source=source)
-    else:
-        chart = map_chart(view, queries.items, title=title, source=source)
-        save_figure(chart, path, title=title)
+    save_map(path, view, title=title, source=source)
 
 
 def _record(

@@ -1,4 +1,4 @@
-"""Output files of commands: a check of the paths of charts, and a function that writes JSON files."""
+"""Output files of commands: a check of their paths, and a function that writes JSON files."""
 
 from __future__ import annotations
 
@@ -9,27 +9,18 @@ from typing import Any
 from ..files import atomic_file, check_output_file
 
 
-def check_figure_files(paths: list[Path] | None) -> list[Path]:
-    """Check that the files of the option `--out` can be written, and return their paths.
+def check_suffix(path: Path | None, *suffixes: str) -> None:
+    """Check that the file of the option `--out` can be written and has one of the suffixes.
 
     Raises:
-        OSError: a file cannot be written.
-        ValueError: a file name does not end in .png, .html or .json; or a chart needs a library that is not
-            installed.
+        OSError: the file cannot be written.
+        ValueError: the file has another suffix.
     """
-    files = paths or []
-    for path in files:
-        if path.suffix not in (".html", ".json", ".png"):
-            raise ValueError(f"--out {path}: the file name must end in .png, .html or .json")
-        check_output_file(path, force=True)
-    if any(path.suffix != ".json" for path in files):
-        try:
-            from ..lab import figures  # noqa: F401
-        except ImportError as error:
-            raise ValueError(
-                f'--out needs a library for figures: pip install "spacy-elmo[figures]" ({error})'
-            ) from error
-    return files
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        raise ValueError(f"--out {path}: the file name must end in {' or '.join(suffixes)}")
+    check_output_file(path, force=True)
 
 
 def write_json(path: Path, results: Any) -> None:

@@ -13,7 +13,7 @@ import srsly
 import typer
 from wasabi import msg
 
-from .arguments import GpuOption, QuietOption, TokenizedOption, TokenizerOption, WeightsArgument
+from .arguments import TokenizedOption, TokenizerOption, WeightsArgument
 from .errors import report_errors
 from .progress import reading_bar
 from .settings import tokenizer_settings
@@ -49,30 +49,28 @@ def score_cli(
     ] = False,
     lang: TokenizerOption = None,
     tokenized: TokenizedOption = False,
-    gpu_id: GpuOption = -1,
-    quiet: QuietOption = False,
 ) -> None:
     """Show the log-probability of every token of a text.
 
     The forward log-probability of a token depends on the words before the token, the backward log-probability
     on the words after the token. Both are in nats.
 
-    A token is more probable if its log-probability is closer to 0. An asterisk (*) marks words outside the
-    vocabulary. All these words get the log-probability of the class <UNK>. <S> is the start of a sentence and
-    </S> the end of a sentence. The text is split into sentences by the same rule as in the command prepare.
+    A token is more probable if its log-probability is closer to 0. The log-probability of a word outside the
+    vocabulary is unknown: the model only knows the probability of all such words together (with --json, the
+    number is that of the class <UNK>). <S> is the start of a sentence and </S> the end of a sentence. The text
+    is split into sentences by the same rule as in the command prepare.
     """
     with report_errors():
         from ..bilm.weights import Weights
         from ..lab.language_model import LanguageModel
         from ..pipeline.encode.spans import sentence_spans
-        from ..pretraining.training.distributed import device
         from ..weight_names import find_weights
 
         weights = Weights.load(find_weights(source))
         docs = _docs(text, tokenizer_settings(weights.card, lang, tokenized))
-        model = LanguageModel(weights, get_spans=sentence_spans, device=device(gpu_id))
+        model = LanguageModel(weights, get_spans=sentence_spans)
         # No bar if the results appear on the terminal, because the results show the progress.
-        with reading_bar(lambda: _files(text), quiet=quiet or sys.stdout.isatty()):
+        with reading_bar(lambda: _files(text), quiet=sys.stdout.isatty()):
             for doc in docs:
                 scores = model.score(doc)
                 words = model.all_substitutes(doc, substitutes) if substitutes else None
@@ -137,8 +135,8 @@ def _show(doc: Doc, scores: TokenScores, substitutes: list[list[Substitute]] | N
     for sentence, ending, start in zip(doc.sents, *scores.closing, strict=True):
         rows.append(["<S>", "", f"{start:.2f}"])
         for i in range(sentence.start, sentence.end):
-            name = doc[i].text + ("*" if scores.unknown[i] else "")
-            rows.append([name, f"{scores.forward[i]:.2f}", f"{scores.backward[i]:.2f}"])
+            both = (f"{scores.forward[i]:.2f}", f"{scores.backward[i]:.2f}")
+            rows.append([doc[i].text, *(("unknown",) * 2 if scores.unknown[i] else both)])
             if substitutes:
                 rows[-1].append(" ".join(substitute.word for substitute in substitutes[i]))
         rows.append(["</S>", f"{ending:.2f}", ""])

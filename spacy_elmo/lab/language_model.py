@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -13,17 +12,16 @@ import torch
 from spacy.tokens import Doc, Span, Token
 from torch import Tensor
 
-from ..bilm.head import Head, log_softmax
+from ..bilm.head import log_softmax
 from ..bilm.likelihood import (
     build_language_model,
     log_probabilities,
     opening_states,
     softmax_classes,
 )
-from ..bilm.model import BiLM, plain_inference
+from ..bilm.model import plain_inference
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
-from ..pipeline.encode.parameters import change_counters
 from ..pipeline.encode.sequences import Sequences
 from ..pipeline.encode.spans import SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
@@ -33,6 +31,7 @@ Context: TypeAlias = Literal["before", "after", "both"]
 """Context that a prediction uses: the words of the sentence before the token, the words after it, or both."""
 
 _CPU = torch.device("cpu")
+_BATCH_TOKENS = BiLMOptions.max_batch_tokens
 _DIRECTIONS: dict[Context, list[int]] = {"before": [0], "after": [1], "both": [0, 1]}
 
 
@@ -63,17 +62,6 @@ class TokenScores:
     (2, n_sentences) float32."""
 
 
-class _Prepared(NamedTuple):
-    """A biLM and its softmax layer (head), with weights that are packed for inference."""
-
-    counters: list[tuple[int, int]]
-    """Change counters of the parameters at the time of packing (see `change_counters`)."""
-    bilm: BiLM
-    head: Head
-    opening: Tensor
-    """Outputs of both directions before the first word of a sentence, (2, P); see `opening_states`."""
-
-
 class LanguageModel:
     """Language model that scores the tokens of Docs and finds substitutes for them.
 
@@ -81,30 +69,21 @@ class LanguageModel:
         weights: weights with a softmax layer (head).
         get_spans: function that returns the sentences of Docs, as Spans that do not overlap. Default: the
             rule that `elmo` and `prepare` use.
-        max_batch_tokens: maximum number of words per batch. A longer sentence forms its own batch.
 
     Raises:
         ValueError: the weights have no head.
     """
 
-    def __init__(
-        self,
-        weights: Weights,
-        *,
-        get_spans: SpanGetter = rule_spans,
-        max_batch_tokens: int = BiLMOptions.max_batch_tokens,
-        device: torch.device = _CPU,
-    ) -> None:
+    def __init__(self, weights: Weights, *, get_spans: SpanGetter = rule_spans) -> None:
         bilm, head = build_language_model(weights)
-        self._bilm, self._head = bilm.to(device), head.to(device)
-        self._prepared: _Prepared | None = None
+        with plain_inference(_CPU):
+            self._bilm = bilm.prepare_for_inference("float32")
+            self._head = head.prepare_for_inference()
+            self._opening = opening_states(self._bilm)
         self._vocabulary = weights.vocabulary
         self._rows = {word: row for row, word in enumerate(weights.vocabulary)}
-        self._special_rows = torch.tensor(
-            [self._rows[word] for word in (BOS, EOS, UNK)], device=device
-        )
+        self._special_rows = torch.tensor([self._rows[word] for word in (BOS, EOS, UNK)])
         self._get_spans = get_spans
-        self._max_batch_tokens = max_batch_tokens
 
     @classmethod
     def from_file(cls, weights: str | Path) -> LanguageModel:
@@ -120,89 +99,60 @@ class LanguageModel:
         return cls(Weights.load(find_weights(str(weights))))
 
     def score(self, doc: Doc) -> TokenScores:
-        """Compute the log-probabilities of a Doc's tokens in both directions, with the full softmax.
-
-        Raises:
-            ValueError: the spans overlap.
-        """
+        """Compute the log-probabilities of a Doc's tokens in both directions, with the full softmax."""
         sequences = self._sequences(doc)
-        with plain_inference(self._bilm.device):
-            return self._score(sequences)
-
-    def _score(self, sequences: Sequences) -> TokenScores:
-        ready, n_tokens = self._prepare(), sequences.n_tokens
-        token_ids = ready.bilm.token_ids(sequences.words)
-        spelling = ready.bilm.spelling
-        classes = softmax_classes(sequences.words, self._rows, spelling)
-        words = np.full((2, n_tokens), np.nan, dtype=np.float32)
-        unknown = np.zeros(n_tokens, dtype=bool)
+        with plain_inference(_CPU):
+            token_ids = self._bilm.token_ids(sequences.words)
+            classes = softmax_classes(sequences.words, self._rows, self._bilm.spelling)
+            words = np.full((2, len(doc)), np.nan, dtype=np.float32)
+            closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
+            starts = np.cumsum(sequences.lengths) - sequences.lengths
+            for lengths, batch in sequences.batches(_BATCH_TOKENS):
+                scores = log_probabilities(
+                    self._bilm, self._head, token_ids, classes, sequences.rows[batch], lengths,
+                    max_words=_BATCH_TOKENS,
+                )  # fmt: skip
+                words[:, sequences.tokens[batch]] = scores.words
+                # Batches are sorted by length, not in the order of the text.
+                spans = np.searchsorted(starts, batch[np.cumsum(lengths) - lengths])
+                closing[:, spans] = scores.closing
+        unknown = np.zeros(len(doc), dtype=bool)
         unknown[sequences.tokens] = classes[sequences.rows] == self._rows[UNK]
-        closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
-        starts = np.cumsum(sequences.lengths) - sequences.lengths
-        for lengths, batch in sequences.batches(self._max_batch_tokens):
-            scores = log_probabilities(
-                ready.bilm, ready.head, token_ids, classes, sequences.rows[batch], lengths,
-                max_words=self._max_batch_tokens,
-            )  # fmt: skip
-            words[:, sequences.tokens[batch]] = scores.words
-            # Batches are sorted by length, not in the order of the text.
-            spans = np.searchsorted(starts, batch[np.cumsum(lengths) - lengths])
-            closing[:, spans] = scores.closing
         return TokenScores(words[0], words[1], unknown, closing)
 
-    def substitutes(self, token: Token, n: int = 10) -> list[Substitute]:
+    def substitutes(self, token: Token, n: int = 10, context: Context = "both") -> list[Substitute]:
         """Return the n most probable words to replace a token, best first. See `all_substitutes`."""
-        return self.all_substitutes(token.doc[token.i : token.i + 1], n)[0]
+        return self.all_substitutes(token.doc[token.i : token.i + 1], n, context)[0]
 
-    def substitutes_by_context(self, token: Token, n: int = 10) -> dict[Context, list[Substitute]]:
-        """For each context ("before", "after", "both"), return the n most probable words to replace a token,
-        best first.
-
-        "before" is the prediction of the forward LSTM, "after" of the backward LSTM, and "both" is the same
-        as `substitutes`. The token must not be whitespace.
-        """
-        sequences = self._sequences(token.doc)
-        (row,) = self._rows_of([token])
-        with plain_inference(self._bilm.device):
-            contexts = self._contexts(sequences, np.array([token.i]))
-            return {
-                context: self._best(contexts[directions], [row], n)[0]
-                for context, directions in _DIRECTIONS.items()
-            }
-
-    def all_substitutes(self, tokens: Doc | Span, n: int = 10) -> list[list[Substitute]]:
+    def all_substitutes(
+        self, tokens: Doc | Span, n: int = 10, context: Context = "both"
+    ) -> list[list[Substitute]]:
         """Return the n most probable words to replace each token, best first. Whitespace tokens have no
         substitutes.
 
-        The token's own word is left out. The probability of a word w is proportional to p(w | words before)
-        p(w | words after). The probabilities of all words except `<S>`, `</S>` and `<UNK>` sum to 1. The
-        product counts the unigram frequency of w twice. A division by p(w) would correct this, but a weights
-        file has no word counts.
-
-        Raises:
-            ValueError: the spans overlap.
+        The token's own word is left out. With `context` "before", the forward LSTM predicts, with "after" the
+        backward LSTM. With "both", the probability of a word w is proportional to p(w | words before) p(w |
+        words after). The product counts the unigram frequency of w twice. A division by p(w) would correct
+        this, but a weights file has no word counts. The probabilities of all words except `<S>`, `</S>` and
+        `<UNK>` sum to 1.
         """
         doc = tokens.doc
         start = tokens.start if isinstance(tokens, Span) else 0
-        positions = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
+        places = np.array([t.i for t in tokens if not t.is_space], dtype=np.int64)
         sequences = self._sequences(doc)
         substitutes: list[list[Substitute]] = [[] for _ in tokens]
         # Memory holds four blocks of logits: of the two directions, of their sum and of its log-softmax.
         rows = max(1, self._head.rows_per_block // 4)
-        with plain_inference(self._bilm.device):
-            contexts = self._contexts(sequences, positions)
-            for block in np.split(np.arange(len(positions)), range(rows, len(positions), rows)):
-                token_rows = self._rows_of(doc[i] for i in positions[block].tolist())
-                best = self._best(contexts[:, torch.from_numpy(block)], token_rows, n)
-                for position, words in zip(positions[block].tolist(), best, strict=True):
-                    substitutes[position - start] = words
+        with plain_inference(_CPU):
+            contexts = self._contexts(sequences, places)[_DIRECTIONS[context]]
+            for first in range(0, len(places), rows):
+                block = places[first : first + rows].tolist()
+                words = self._bilm.spelling([doc[i].text for i in block])
+                own = [self._rows.get(word, -1) for word in words]
+                best = self._best(contexts[:, first : first + rows], own, n)
+                for place, found in zip(block, best, strict=True):
+                    substitutes[place - start] = found
         return substitutes
-
-    def _rows_of(self, tokens: Iterable[Token]) -> list[int]:
-        """Return the vocabulary row of each token, as the biLM spells it; -1: the word is not in the
-        vocabulary."""
-        words = self._bilm.spelling([token.text for token in tokens])
-        return [self._rows.get(word, -1) for word in words]
 
     def _sequences(self, doc: Doc) -> Sequences:
         sequences = Sequences.of([doc], self._get_spans)
@@ -212,25 +162,16 @@ class LanguageModel:
             )
         return sequences
 
-    def _prepare(self) -> _Prepared:
-        """Return the packed biLM and head. If a parameter has changed, pack both again."""
-        counters = [*change_counters(self._bilm), *change_counters(self._head)]
-        ready = self._prepared
-        if ready is None or ready.counters != counters:
-            bilm = self._bilm.prepare_for_inference("float32")
-            head = self._head.prepare_for_inference()
-            ready = self._prepared = _Prepared(counters, bilm, head, opening_states(bilm))
-        return ready
-
-    def _contexts(self, sequences: Sequences, positions: np.ndarray) -> Tensor:
+    def _contexts(self, sequences: Sequences, places: np.ndarray) -> Tensor:
         """For each of n tokens, return the output of each direction's top LSTM layer just before the
         direction processes the token, (2, n, projection).
 
         Args:
-            positions: positions of the tokens in the Doc, (n,).
+            places: positions of the tokens in the Doc, (n,).
         """
+        # Only the sentences of these tokens are processed.
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
-        spans = np.unique(span_of_token[np.isin(sequences.tokens, positions)])
+        spans = np.unique(span_of_token[np.isin(sequences.tokens, places)])
         is_needed = np.isin(span_of_token, spans)
         sequences = dataclasses.replace(
             sequences,
@@ -238,15 +179,14 @@ class LanguageModel:
             rows=sequences.rows[is_needed],
             tokens=sequences.tokens[is_needed],
         )
-        ready = self._prepare()
-        token_ids = ready.bilm.token_ids(sequences.words)
+        token_ids = self._bilm.token_ids(sequences.words)
         slots = np.full(sequences.n_tokens, -1)
-        slots[positions] = np.arange(len(positions))
-        contexts = ready.opening[:, None].repeat(1, len(positions), 1)
-        for lengths, batch in sequences.batches(self._max_batch_tokens):
+        slots[places] = np.arange(len(places))
+        contexts = self._opening[:, None].repeat(1, len(places), 1)
+        for lengths, batch in sequences.batches(_BATCH_TOKENS):
             targets = _next_slots(slots[sequences.tokens[batch]], lengths)
-            chunks = ready.bilm.forward_chunks(
-                token_ids, sequences.rows[batch], lengths, self._max_batch_tokens
+            chunks = self._bilm.forward_chunks(
+                token_ids, sequences.rows[batch], lengths, _BATCH_TOKENS
             )
             for chunk in chunks:
                 for direction, hidden in enumerate(chunk.layers[-1]):
@@ -261,8 +201,7 @@ class LanguageModel:
             contexts: outputs of the top LSTM layer, (directions, m, projection), for one or both directions.
             excluded: for each context, the index in the vocabulary of a word to leave out, (m,); -1: no word.
         """
-        log_probabilities_of = self._prepare().head.log_softmax
-        scores = sum(map(log_probabilities_of, contexts[1:]), log_probabilities_of(contexts[0]))
+        scores = sum(map(self._head.log_softmax, contexts[1:]), self._head.log_softmax(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
         scores = log_softmax(scores)
         for row, word in enumerate(excluded):

@@ -82,7 +82,7 @@ def test_commands_of_the_package_take_their_arguments(config):
             command, rest = command.commands[rest[0]], rest[1:]
         command.make_context(command.name, rest)
         names.append(command.name)
-    assert names == ["part-of-speech", "neighbors", "neighbors"]
+    assert names == ["part-of-speech", "neighbors"]
 
 
 @pytest.mark.parametrize("first_senses", ["", "index.sense"])
@@ -133,15 +133,6 @@ def test_first_senses_are_passed_on_where_they_are_given(
     assert str(options["first_senses"] or "") == first_senses
     assert [path.stem for path in options["tests"]] == TESTS
     assert str(options["out"]) == "report/small/word-sense.json"
-
-
-def test_the_map_is_of_labelled_text_and_the_neighbours_of_the_quoted_one(config):
-    map_of, nearest = (line for line in scripts(config) if "neighbors" in line)
-    assert (EVIDENCE / map_of[6]).is_file() and (EVIDENCE / nearest[6]).is_dir()
-    assert map_of[:6] + map_of[7:-1] == nearest[:6] + nearest[7:-1]
-    assert [line[-1] for line in (map_of, nearest)] == [
-        "report/small/neighbors.png", "report/small/neighbors.json",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("module", ["run", "report", "layers"])

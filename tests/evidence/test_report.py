@@ -472,8 +472,8 @@ def test_report_holds_ours_and_the_papers_apart(tmp_path):
             result("elmo", 45, share=1),
         ]
     )
-    save_figure(share_chart(actual), tmp_path / "shares.png", title="")
-    save_figure(gain_chart(actual, {}), tmp_path / "gains.png", title="")
+    save_figure(share_chart(actual), tmp_path / "shares.png")
+    save_figure(gain_chart(actual, {}), tmp_path / "gains.png")
     write(sections(actual, SIZE, PAPER, tmp_path), tmp_path, "All of it.")
     text = (tmp_path / "report.md").read_text("utf8")
     assert text.startswith("# What ELMo brings to spaCy\n\nAll of it.\n\n## Tasks\n")
@@ -505,7 +505,7 @@ def test_nothing_of_the_paper_stands_beside_another_language(tmp_path):
             result("elmo", 30, noise=5),
         ]
     )
-    save_figure(noise_chart(found), tmp_path / "noise.png", title="")
+    save_figure(noise_chart(found), tmp_path / "noise.png")
     title = "What ELMo brings to spaCy: Latin"
     write(sections(found, SIZE, {}, tmp_path), tmp_path, "All of it.", title)
     text = (tmp_path / "report.md").read_text("utf8")

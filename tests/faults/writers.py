@@ -114,7 +114,7 @@ def _figure(path: Path, version: int) -> None:
         "data": {"values": [{"a": version, "b": 1}]}, "mark": "point",
         "encoding": {"x": {"field": "a", "type": "quantitative"}},
     }  # fmt: skip
-    save_figure(spec, path, title="t")
+    save_figure(spec, path)
 
 
 def _source(path: Path, version: int) -> Path:
@@ -143,7 +143,7 @@ WRITERS = {
         "converters.onnx.export", "m.onnx", lambda p, v: onnx.export(weights_of(v), p, force=True)
     ),
     "json": Writer("cli.output_files", "r.json", lambda p, v: write_json(p, {"a": [v] * 9})),
-    "figure": Writer("lab.figures", "f.html", _figure),
+    "figure": Writer("lab.figures", "f.png", _figure),
     "map": Writer("lab.explore.page", "m.html", lambda p, v: save_map(p, {"n": v}, title="t", source="s")),
     "report": Writer(
         "pretraining.report", "report.html", lambda p, v: write_report(p.parent), setup=_run_files

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from spacy.language import Language
@@ -18,7 +18,7 @@ from ..contexts.neighbors import nearest
 from ..contexts.occurrence_index import OccurrenceIndex, numpy_layers
 from ..contexts.occurrence_map import project
 from ..corpora.pipelines import elmo_and_later
-from ..language_model import LanguageModel
+from ..language_model import Context, LanguageModel
 from ..search.corpus_index import index_pipeline
 from ..search.normalize import normalize
 from .word_view import word_view
@@ -184,13 +184,14 @@ class Explorer:
     def _substitutes(self, token: Token) -> Answer | None:
         if self._language_model is None:
             return None
-        by_context = self._language_model.substitutes_by_context(token, _SUBSTITUTES)
         return {
             context: [
-                {"word": substitute.word, "probability": math.exp(substitute.log_probability)}
-                for substitute in substitutes
+                {"word": word, "probability": math.exp(log_probability)}
+                for word, log_probability in self._language_model.substitutes(
+                    token, _SUBSTITUTES, context
+                )
             ]
-            for context, substitutes in by_context.items()
+            for context in get_args(Context)
         }
 
     def _cosines(self, word: Token, doc: Doc) -> list[list[float]]:

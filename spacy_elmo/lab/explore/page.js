@@ -297,7 +297,7 @@ function drawSentence(tokens, sentence) {
       {
         type: "button", className: token.unknown ? "word unknown" : "word", "aria-pressed": isChosen,
         tabIndex: place === (sentence === chosenSentence ? chosenToken : tokens.findIndex((one) => !one.blank)) ? 0 : -1,
-        title: token.unknown ? "This word is not in the vocabulary. Its surprise is that of any unknown word." : "",
+        title: token.unknown ? "This word is not in the vocabulary, so its surprise is unknown." : "",
       },
       element("span", {}, token.text),
       element("small", {}, caption),
@@ -328,6 +328,7 @@ function shade(token, sentence, place, isChosen) {
     const cosine = state.answer.likeness[sentence][layerNow()][place];
     return [isChosen ? 0 : FULL * Math.max(cosine, 0), isChosen ? "chosen" : cosine.toFixed(2)];
   }
+  if (token.unknown) return [0, "unknown"];
   const bits = token.surprise[state.shade];
   return [FULL * Math.min(bits / SURPRISE, 1), bits.toFixed(1)];
 }

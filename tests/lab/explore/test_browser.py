@@ -75,6 +75,13 @@ def test_type_and_click(page):
     ] == [6] * 3
 
 
+def test_surprise_of_a_word_outside_the_vocabulary(page):
+    """The probability of all unknown words together is no surprise of this word."""
+    show(page, "Blorfnax spoke quietly.")
+    captions = [small.text for small in page.find(".word small")]
+    assert captions[0] == "unknown" and all(float(caption) > 0 for caption in captions[1:])
+
+
 def test_pointing_at_a_use_shows_it_in_the_list_and_on_the_map(page):
     show(page, "I borrowed money from the bank.")
     choose(page, 5)

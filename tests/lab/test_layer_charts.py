@@ -1,12 +1,10 @@
-"""The layer weights of components are those of their mixes."""
+"""The layer weights of components are those of their mixes, and the chart shows them."""
 
 import numpy as np
 import pytest
 import spacy
-from hypothesis import given
-from hypothesis import strategies as st
 
-from spacy_elmo.lab.layers.layer_weights import distinct_names, layer_weights
+from spacy_elmo.lab.layer_charts import LayerWeights, distinct_names, layer_chart, layer_weights
 from tests import pipelines, tiny
 
 WEIGHTS = {"input": ([0.25, 0.5, 0.25], 1.5), "output": ([0.125, 0.125, 0.75], 0.5)}
@@ -98,24 +96,6 @@ def test_what_is_not_learnt(weights):
     ]
 
 
-def test_several_listeners_in_one_component(weights):
-    nlp = pipelines.blank(weights)
-    both = {
-        "@architectures": "spacy-elmo.ElmoEnhanced.v1",
-        "embed": pipelines.listener(layers="top"),
-        "input": pipelines.listener(layers="average"),
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": 4, "depth": 1, "window_size": 1, "maxout_pieces": 2,
-        },
-    }  # fmt: skip
-    nlp.add_pipe("tagger", config={"model": {"tok2vec": both}})
-    nlp.initialize(lambda: pipelines.examples(nlp))
-    assert [(mix.place, mix.layers) for mix in layer_weights(nlp)] == [
-        ("", "top"), ("input", "average"),
-    ]  # fmt: skip
-
-
 def test_nothing_to_read(weights):
     nlp = pipelines.blank(weights)
     with pytest.raises(ValueError, match=r"\(components: elmo\)"):
@@ -146,11 +126,16 @@ def test_distinct_names(paths, names):
     assert distinct_names(paths) == names
 
 
-PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
-
-
-@given(st.lists(PATHS, min_size=2, max_size=5, unique=True))
-def test_names_of_distinct_paths_are_distinct_parts_of_them(paths):
-    names = distinct_names(paths)
-    assert len(set(names)) == len(paths) and all(names)
-    assert all(f"/{name}/" in f"/{path}/" for name, path in zip(names, paths, strict=True))
+def test_layer_chart():
+    mixes = [
+        ("b", LayerWeights("b", "", "mix", [0.2, 0.8], 1.5)),
+        ("a", LayerWeights("a", "", 0, [1.0, 0.0, 0.0], 1.0)),
+    ]
+    spec = layer_chart(mixes)
+    rows = [(row["mix"], row["layer"], row["weight"]) for row in spec["data"]["values"]]
+    learnt, chosen = "b (γ 1.50)", "a (γ 1.00, layers = 0: not learned)"
+    assert rows == [
+        (learnt, "0", 0.2), (learnt, "1", 0.8), (chosen, "0", 1.0), (chosen, "1", 0.0), (chosen, "2", 0.0),
+    ]  # fmt: skip
+    assert [row["average"] for row in spec["data"]["values"]] == [1 / 2] * 2 + [1 / 3] * 3
+    assert spec["facet"]["row"]["sort"] == [learnt, chosen]

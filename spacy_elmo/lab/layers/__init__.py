@@ -1,1 +1,0 @@
-"""Analysis of the layer weights that the components of a trained pipeline have learned."""
