@@ -24,7 +24,7 @@ def neighbor_table(folder: Path) -> Table | None:
         for query in found["queries"]
         for view, (near, *_) in query["neighbors"].items()
     ]
-    sources = dict.fromkeys(use["source"] for use in found["occurrences"])
+    sources = dict.fromkeys(use["source"].rpartition(":")[0] for use in found["occurrences"])
     caption = f"Of {len(found['occurrences']):,} uses in {', '.join(sources)}, the one with the most similar vector"
     return Table(caption, ["sentence", "vectors", "cosine", "nearest use"], rows)
 

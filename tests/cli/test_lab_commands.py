@@ -160,7 +160,7 @@ def test_written_neighbors(folder, tmp_path):
     line = f"neighbors {folder}/lm.safetensors {text} bank -q 'Our bank!'"
     data = written(folder, tmp_path, line)
     assert [one["sense"] for one in data["occurrences"]] == [RIVER, MONEY]
-    assert [one["source"] for one in data["occurrences"]] == ["in.jsonl"] * 2
+    assert [one["source"] for one in data["occurrences"]] == ["in.jsonl:1", "in.jsonl:2"]
     (query,) = data["queries"]
     assert (query["left"], query["word"], query["right"]) == ("Our ", "bank", "!")
     assert set(query["neighbors"]) == set(query["points"]) == {"layer 0", "layer 1", "layer 2"}

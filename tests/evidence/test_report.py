@@ -422,9 +422,9 @@ def test_first_senses_are_shown_where_they_are_known(tmp_path):
 
 def test_neighbors(tmp_path):
     assert neighbor_table(tmp_path) is None
-    use = {"word": "bank", "source": "a.jsonl", "sense": None, "points": {"layer 1": [0, 0]}}
+    use = {"word": "bank", "source": "a.jsonl:7", "sense": None, "points": {"layer 1": [0, 0]}}
     near = {**use, "left": "a | b c d e the ", "right": " .", "sense": "bank%1:14:00::"}
-    far = {**near, "source": "b.jsonl"}
+    far = {**near, "source": "b.jsonl:1"}
     query = {**use, "left": "The ", "right": " lends", "source": "query"}
     query["neighbors"] = {"layer 1": [{**near, "cosine": 0.756}, {**near, "cosine": 0.5}]}
     written = {"occurrences": [near, far, near], "queries": [query]}
