@@ -18,18 +18,13 @@ def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:
         vectors: (layers, N, width), N vectors for tokens.
         tokens: (N,) for each vector, the index of its token in `target`.
     """
-    counts = np.bincount(tokens, minlength=target.shape[1])
-    by_token = np.argsort(tokens, kind="stable")
-    # How many vectors of the same token come before each one.
-    before = np.empty_like(by_token)
-    before[by_token] = np.arange(len(tokens)) - (np.cumsum(counts) - counts)[tokens[by_token]]
-    turns = np.split(np.argsort(before, kind="stable"), np.cumsum(np.bincount(before))[:-1])
-    for turn, words in enumerate(turns):
-        rows, numbers, shares = (
-            torch.from_numpy(each).to(target.device)
-            for each in (tokens[words], words, counts[tokens[words]])
+    counts, rest = np.bincount(tokens), np.arange(len(tokens))
+    add = target.index_copy_  # because adding -0 to 0 gives +0
+    while len(rest):
+        rows, first = np.unique(tokens[rest], return_index=True)
+        words = rest[first]  # the first of the remaining vectors of each token
+        to_rows, from_words, shares = (
+            torch.from_numpy(each).to(target.device) for each in (rows, words, counts[rows])
         )
-        parts = vectors[:, numbers] / shares[:, None].to(vectors)
-        # A zero to begin with would make +0 of -0.
-        add = target.index_add_ if turn else target.index_copy_
-        add(1, rows, parts)
+        add(1, to_rows, vectors[:, from_words] / shares[:, None].to(vectors))
+        rest, add = np.delete(rest, first), target.index_add_

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from wasabi import msg
 
-from .arguments import WeightsArgument
 from .errors import report_errors
 from .terminal import file_size, printable
 
@@ -19,41 +18,47 @@ _USE = ("language", "tokenizer", "casing", "licence")
 
 
 def info_cli(
-    source: WeightsArgument,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WEIGHTS",
+            help="Weights file (.safetensors), or name of a bundled or installed biLM. Default: list the"
+            " installed biLMs, and show what this machine computes with",
+        ),
+    ] = None,
     show_all: Annotated[
         bool, typer.Option("--all", help="Also show the architecture and all metadata")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all information as JSON")] = False,
-    self_test: Annotated[
-        bool,
-        typer.Option(
-            help="Check that this machine computes the same float32 numbers as other machines"
-        ),
-    ] = False,
 ) -> None:
-    """Show the size, the origin and the checksum of a weights file.
+    """Show the size, the origin and the checksum of a weights file, or all installed biLMs.
 
-    The command also checks that the file is valid.
+    With a weights file, the command also checks that the file is valid.
     """
-    if self_test:
-        _self_test(source)
-        return
     with report_errors():
         from ..bilm.kernels.native import active_kernels
         from ..bilm.weights import Weights
         from ..converters.download import sha256_of
         from ..weight_names import find_weights
 
-        path = find_weights(source)
-        weights = Weights.load(path)
-        info = {
-            "file": str(path),
-            "bytes": path.stat().st_size,
-            "sha256": sha256_of(path),
-            **weights.info(),
-        }
+        if source is None:
+            info = _installation()
+        else:
+            path = find_weights(source)
+            info = {
+                "file": str(path),
+                "bytes": path.stat().st_size,
+                "sha256": sha256_of(path),
+                **Weights.load(path).info(),
+            }
     if as_json:
         typer.echo(json.dumps(info, indent=2))
+        return
+    if source is None:
+        _table("Installation", [row for row in info.items() if row[0] != "weights"])
+        rows = [(name, f"{w['language']}, {w['file']}") for name, w in info["weights"].items()]
+        _table("Weights", rows)
+        msg.info("`python -m spacy elmo info NAME` shows more about weights")
         return
     card = info["card"]
     _table("Weights", _file_rows(info))
@@ -65,39 +70,34 @@ def info_cli(
     _table("Metadata", [row for row in _card_rows(card) if row[0] not in _USE])
 
 
-def _self_test(source: str) -> None:
-    """Check that several small neural networks have the same outputs on this machine as on other machines.
+def _installation() -> dict[str, Any]:
+    """Return the versions, the machine, and the language and the file of each bundled or installed biLM."""
+    import platform
 
-    The biLM `source` is checked as well, if the hashes of its correct outputs are known.
-    """
-    with report_errors():
-        from ..bilm import self_test
-        from ..bilm.kernels.native import active_kernels
-        from ..bilm.weights import Weights
-        from ..weight_names import find_weights
+    import spacy
+    import torch
 
-        path = find_weights(source)
-        found = dict(self_test.small_networks())
-        if known := path.stem in self_test.golden():
-            bilm = Weights.load(path).build_bilm().prepare_for_inference("float32")
-            found[path.stem] = self_test.digests(bilm)
-    msg.table([("kernels", active_kernels())], max_col=100)
-    different = {
-        name: kinds for name in found if (kinds := self_test.differences(name, found[name]))
+    from ..about import __version__
+    from ..bilm.kernels.native import active_kernels
+    from ..bilm.weights import Weights
+    from ..weight_names import DEFAULT_WEIGHTS, find_weights, known_names
+
+    files = {name: find_weights(name) for name in known_names()}
+    return {
+        "spacy-elmo": __version__,
+        "spaCy": spacy.__version__,
+        "PyTorch": torch.__version__,
+        "Python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": str(torch.get_num_threads()),
+        "kernels": active_kernels(),
+        "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
+        "default for English": DEFAULT_WEIGHTS,
+        "weights": {
+            name: {"language": Weights.load_card(file).get("language"), "file": str(file)}
+            for name, file in files.items()
+        },
     }
-    for name, kinds in different.items():
-        msg.fail(
-            f"Network {name} has different numbers for these test sentences: {', '.join(kinds)}"
-        )
-    if not known:
-        msg.info(
-            f"{printable(path.stem)} itself was not tested, because its expected numbers are not known"
-        )
-    if different:
-        msg.fail("This machine computes different float32 numbers than other machines", exits=1)
-    msg.good(
-        f"Tested with {len(found)} networks: this machine computes the same float32 numbers as other machines"
-    )
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 from thinc.api import PyTorchShim, data_validation
 
-from spacy_elmo.bilm import self_test
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.pipeline.encode.encoder import (
     BiLM_v1,
@@ -25,6 +24,7 @@ from spacy_elmo.pipeline.encode.spans import rule_spans, sentence_spans, whole_d
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from spacy_elmo.weight_names import bundled_names
 from tests import tiny
+from tests.bilm import golden
 from tests.pipelines import TEXTS, assert_close, assert_same
 
 NLP = spacy.blank("en")
@@ -162,16 +162,16 @@ def test_overlapping_spans_are_averaged_and_gaps_are_zero(weights):
 @pytest.mark.parametrize("name", bundled_names())
 @pytest.mark.parametrize("max_batch_tokens", [64, 4096])
 def test_overlapping_spans_are_those_of_the_golden_file(name, max_batch_tokens):
-    (words,) = self_test.texts()["long"]
-    ranges = self_test.spans()
+    (words,) = golden.texts()["long"]
+    ranges = golden.spans()
     model = build(
         name,
         max_batch_tokens=max_batch_tokens,
         get_spans=lambda docs: [[doc[r.start : r.stop] for r in ranges] for doc in docs],
     )
     docs = [doc_of(*words[20:]), doc_of(*words), doc_of(*words[::-1])]
-    found = self_test.digest(model.predict(docs)[1])
-    assert found == self_test.golden()[name]["overlapping spans"]
+    found = golden.digest(model.predict(docs)[1])
+    assert found == golden.expected()[name]["overlapping spans"]
 
 
 def test_whole_docs_and_set_sentences(weights):

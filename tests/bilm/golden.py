@@ -1,10 +1,15 @@
-"""Hashes (digests) of the float32 results of small networks. With the C kernels, the hashes are the same on
-every machine."""
+"""Hashes (digests) of the float32 results of small networks and of the bundled models. With the C kernels, the
+hashes are the same on every machine.
+
+python -m tests.bilm.golden
+
+The command writes the digests. Run it if you replace a bundled model or change the order of a sum on purpose.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +18,18 @@ import torch
 import xxhash
 from torch import nn
 
-from .config import BiLMConfig
-from .head import Head
-from .model import BiLM
-from .overlap import write_means
-from .words.alphabet import BOUNDARIES, N_MARKS
-from .words.char_ids import BOS, EOS, UNK
-from .words.token_encoder import LexiconEncoder, WordEncoder
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.overlap import write_means
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.alphabet import BOUNDARIES, N_MARKS
+from spacy_elmo.bilm.words.char_ids import BOS, EOS, UNK
+from spacy_elmo.bilm.words.token_encoder import LexiconEncoder, WordEncoder
+from spacy_elmo.weight_names import bundled_names, find_weights
 
-GOLDEN = Path(__file__).with_name("self_test.json")
-"""File with the expected digests, by network and kind of text. `python -m scripts.self_test_digests` writes
-the file."""
+GOLDEN = Path(__file__).with_name("golden.json")
+"""File with the expected digests: {network: {kind of text: digest}}."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _SMALL: dict[str, Any] = {
     "dim": 24,
@@ -140,24 +146,23 @@ def _layers_of_spans(bilm: BiLM) -> np.ndarray:
     return layers
 
 
-def small_networks() -> Iterator[tuple[str, dict[str, str]]]:
-    """Compute the digests of each network in `NETWORKS` on this machine. Yield the name and the digests."""
-    for name in NETWORKS:
-        bilm, head = network(name)
-        yield name, digests(bilm.prepare_for_inference("float32"), head)
+def bundled_model(name: str) -> dict[str, str]:
+    """Return the digests of a bundled model on this machine."""
+    return digests(Weights.load(find_weights(name)).build_bilm().prepare_for_inference("float32"))
 
 
-def golden() -> dict[str, dict[str, str]]:
-    """Read the expected digests from the file `GOLDEN`: {network: {kind of text: digest}}."""
-    expected: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text("utf-8"))
-    return expected
+def small_network(name: str) -> dict[str, str]:
+    """Return the digests of a network in `NETWORKS` on this machine."""
+    bilm, head = network(name)
+    return digests(bilm.prepare_for_inference("float32"), head)
 
 
-def differences(name: str, found: dict[str, str]) -> list[str]:
-    """Compare digests of a network with the file `GOLDEN`. Return the kinds of text with other digests.
+def expected() -> dict[str, dict[str, str]]:
+    """Read the expected digests from the file `GOLDEN`."""
+    return json.loads(GOLDEN.read_text("utf-8"))
 
-    Raises:
-        KeyError: the file has no network of this name.
-    """
-    expected = golden()[name]
-    return [kind for kind in expected if found.get(kind) != expected[kind]]
+
+if __name__ == "__main__":
+    found = {name: small_network(name) for name in NETWORKS}
+    found |= {name: bundled_model(name) for name in bundled_names()}
+    GOLDEN.write_text(json.dumps(found, indent=1) + "\n", "utf-8")

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
-from spacy_elmo.bilm import self_test
 from spacy_elmo.bilm.kernels import native
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.weight_names import bundled_names, find_weights
+from spacy_elmo.weight_names import bundled_names
+from tests.bilm import golden
 from tests.threads import torch_threads
 
 pytestmark = pytest.mark.skipif(native.processor() is None, reason="there are no kernels")
@@ -17,29 +15,17 @@ KINDS = [*native.processors(), "portable"] if native.library() else ["none"]
 @pytest.mark.parametrize("kind", dict.fromkeys(KINDS))
 def test_small_networks(kind, monkeypatch):
     monkeypatch.setenv(native.CHOICE, kind)
-    names = []
-    for name, found in self_test.small_networks():
-        assert self_test.differences(name, found) == []
-        names.append(name)
-    assert set(self_test.golden()) == {*names, *bundled_names()}
+    expected = golden.expected()
+    assert {*golden.NETWORKS, *bundled_names()} == expected.keys()
+    for name in golden.NETWORKS:
+        assert golden.small_network(name) == expected[name]
 
 
 @pytest.mark.parametrize("kind", KINDS[:-1])
 @pytest.mark.parametrize("name", bundled_names())
 def test_bundled_models(kind, name, monkeypatch):
     monkeypatch.setenv(native.CHOICE, kind)
-    bilm = Weights.load(find_weights(name)).build_bilm().prepare_for_inference("float32")
-    assert self_test.differences(name, self_test.digests(bilm)) == []
-
-
-def test_another_number_is_another_digest():
-    bilm, head = self_test.network("words")
-    found = self_test.digests(bilm, head)
-    assert self_test.differences("words", found) == []
-    with torch.no_grad():
-        bilm.lstm[0].bias[0, 0] += 2.0**-20
-    changed = self_test.differences("words", self_test.digests(bilm, head))
-    assert set(changed) == set(found) - {"nothing"}
+    assert golden.bundled_model(name) == golden.expected()[name]
 
 
 @pytest.mark.parametrize("name", ["characters", "three layers, odd sizes", "wide", "lexicon"])
@@ -47,15 +33,15 @@ def test_another_number_is_another_digest():
 def test_beside_any_sentences(name, prepared):
     """The bits are the same alone, in batches of any size and order, with any state of the cache of words, in any
     number of threads, with a graph, and in chunks."""
-    bilm, _ = self_test.network(name)
+    bilm, _ = golden.network(name)
     bilm = bilm.prepare_for_inference("float32") if prepared else bilm
-    sentences = [s for kind in self_test.texts().values() for s in kind if len(s) < 200]
-    alone = [self_test.layers_of(bilm, [sentence]) for sentence in sentences]
+    sentences = [s for kind in golden.texts().values() for s in kind if len(s) < 200]
+    alone = [golden.layers_of(bilm, [sentence]) for sentence in sentences]
     random = np.random.default_rng(0)
     for trial, size in enumerate([2, 3, 7, 20, 90]):
         some = random.choice(len(sentences), size, replace=False)
         with torch_threads(1 + trial % 3):
-            together = self_test.layers_of(bilm, [sentences[k] for k in some])
+            together = golden.layers_of(bilm, [sentences[k] for k in some])
         expected = np.concatenate([alone[k] for k in some], 1)
         assert np.array_equal(together.view(np.int32), expected.view(np.int32))
     if not prepared:
@@ -67,8 +53,8 @@ def test_beside_any_sentences(name, prepared):
 
 
 def test_chunks():
-    bilm, _ = self_test.network("three layers, odd sizes")
-    sentences = self_test.texts()["sentences"][:40]
+    bilm, _ = golden.network("three layers, odd sizes")
+    sentences = golden.texts()["sentences"][:40]
     words = [word for sentence in sentences for word in sentence]
     rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
     places = np.array([rows[word] for word in words])
@@ -81,4 +67,4 @@ def test_chunks():
                 part = slice(direction * width, (direction + 1) * width)
                 for layer, numbers in enumerate(chunk.layers):
                     found[layer, chunk.words[direction], part] = numbers[direction]
-        assert np.array_equal(found, self_test.layers_of(bilm, sentences))
+        assert np.array_equal(found, golden.layers_of(bilm, sentences))
