@@ -5,7 +5,7 @@ The options of the `elmo` component are the fields of `ElmoOptions` in `factory_
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from spacy.language import Language
 from spacy.pipeline.edit_tree_lemmatizer import DEFAULT_EDIT_TREE_LEMMATIZER_MODEL
@@ -18,6 +18,7 @@ from .factory_options import ElmoOptions, default_options, flatten_options
 
 if TYPE_CHECKING:
     from .component import Elmo
+    from .conventions import SpacyConventions
     from .lemmatizer import NormalizingLemmatizer
 
 
@@ -114,3 +115,17 @@ def make_normalizing_lemmatizer(
         upstream=upstream,
         scorer=scorer,
     )
+
+
+@Language.factory(
+    "spacy_conventions",
+    assigns=["doc.tensor"],
+    default_config={"labels": "ud", "similarity": True},
+)
+def make_spacy_conventions(
+    nlp: Language, name: str, labels: Literal["ud", "spacy"], similarity: bool
+) -> "SpacyConventions":
+    """Create the component that makes a pipeline behave like spaCy's own. See `SpacyConventions`."""
+    from .conventions import SpacyConventions
+
+    return SpacyConventions(nlp, name, labels, similarity)

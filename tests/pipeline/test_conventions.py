@@ -1,0 +1,148 @@
+"""The component `spacy_conventions`: spaces, vectors and labels as programs for spaCy expect them."""
+
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
+
+from spacy_elmo.pipeline.noun_chunks import noun_chunks
+from tests import pipelines
+
+NLP = spacy.blank("en")
+CONVENTIONS = NLP.add_pipe("spacy_conventions")
+
+
+@st.composite
+def trees(draw):
+    """A Doc with spaces anywhere in random projective trees, one for each sentence."""
+    words, heads, starts = [], [], []
+
+    def grow(first, last, parent):
+        """Attach a random token of a range to its parent, and the tokens beside it to this token."""
+        if first < last:
+            root = draw(st.integers(first, last - 1))
+            heads[root] = root if parent is None else parent
+            grow(first, root, root)
+            grow(root + 1, last, root)
+
+    for length in draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)):
+        first = len(words)
+        words += draw(
+            st.lists(st.sampled_from(["a", "b", "\n", "  "]), min_size=length, max_size=length)
+        )
+        heads += [0] * length
+        starts += [True] + [False] * (length - 1)
+        grow(first, len(words), None)
+    deps = ["ROOT" if head == index else "obj" for index, head in enumerate(heads)]
+    n = len(words)
+    return Doc(
+        NLP.vocab, words, heads=heads, deps=deps,
+        tags=["T"] * n, pos=["X"] * n, morphs=["A=B"] * n, lemmas=["l"] * n,
+    )  # fmt: skip
+
+
+@given(trees())
+def test_spaces(doc):
+    """Spaces lose children and morphology. Sentences and the ways between words stay."""
+    before = [sentence.text for sentence in doc.sents]
+    ancestors = [{a.i for a in token.ancestors if not a.is_space} for token in doc]
+    CONVENTIONS(doc)
+    assert [sentence.text for sentence in doc.sents] == before
+    for token in doc:
+        if token.is_space:
+            assert (token.tag_, token.pos_, str(token.morph), token.lemma_) == (
+                "_SP",
+                "SPACE",
+                "",
+                token.text,
+            )
+            words = [word for word in token.sent if not word.is_space]
+            assert not words or not list(token.children)
+        else:
+            assert (token.tag_, token.pos_, str(token.morph), token.lemma_) == (
+                "T",
+                "X",
+                "A=B",
+                "l",
+            )
+            assert ancestors[token.i] <= {a.i for a in token.ancestors}
+    for sentence in doc.sents:
+        roots = [token for token in sentence if token.dep_ == "ROOT"]
+        assert roots == [sentence.root]
+
+
+def test_unannotated_spaces_stay():
+    doc = NLP("a  b")
+    CONVENTIONS(doc)
+    assert not any(doc.has_annotation(name) for name in ("TAG", "POS", "MORPH", "LEMMA", "DEP"))
+
+
+def test_vectors_are_those_of_elmo(weights):
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("spacy_conventions")
+    doc = nlp("She sat on the bank of the river.")
+    other = nlp("The bank lent her money.")
+    np.testing.assert_array_equal(doc[4].vector, doc[4]._.elmo)
+    np.testing.assert_allclose(doc.vector, doc._.elmo.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(doc[2:5].vector, doc[2:5]._.elmo, rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(doc[2:5].as_doc().vector, doc[2:5].as_doc().tensor.mean(axis=0))
+    assert nlp("").vector.shape == doc.vector.shape
+    expected = cosine(doc[4]._.elmo, other[1]._.elmo)
+    assert expected < 0.9999
+    assert doc[4].similarity(other[1]) == pytest.approx(expected)
+    assert doc.similarity(other) == pytest.approx(cosine(doc.vector, other.vector))
+    assert doc[3:5].similarity(other) == pytest.approx(cosine(doc[3:5].vector, other.vector))
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[3:5])
+    assert doc[3].similarity(other[1]) == pytest.approx(expected)  # spaCy keeps the last row
+
+
+def cosine(one, other):
+    return one @ other / np.sqrt((one @ one) * (other @ other))
+
+
+def test_spacys_own_similarity(weights):
+    nlp = pipelines.blank(weights)
+    nlp.add_pipe("spacy_conventions", config={"similarity": False})
+    assert nlp("the bank")[1].similarity(nlp("a bank")[1]) == 1.0
+
+
+@pytest.mark.parametrize(
+    "labels, deps, ents",
+    [
+        ("ud", ["nsubj:pass", "ROOT", "obj"], ["PER", "LOC"]),
+        ("spacy", ["nsubjpass", "ROOT", "dobj"], ["PERSON", "LOC"]),
+    ],
+)
+def test_labels(labels, deps, ents):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spacy_conventions", config={"labels": labels})
+    doc = Doc(nlp.vocab, ["A", "b", "C"], heads=[1, 1, 1], deps=["nsubj:pass", "ROOT", "obj"])
+    doc.ents = [Span(doc, 0, 1, "PER", kb_id="Q1"), Span(doc, 2, 3, "LOC")]
+    nlp.get_pipe("spacy_conventions")(doc)
+    assert [token.dep_ for token in doc] == deps
+    assert [(ent.label_, ent.kb_id_) for ent in doc.ents] == list(
+        zip(ents, ["Q1", ""], strict=True)
+    )
+
+
+def test_iterator_stays_with_the_pipeline(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spacy_conventions")
+    nlp.to_disk(tmp_path)
+    for copy in (nlp, spacy.load(tmp_path), pickle.loads(pickle.dumps(nlp))):
+        assert copy.vocab.get_noun_chunks is noun_chunks
+    # spaCy's iterator of French reads UD.
+    french = spacy.blank("fr")
+    french.add_pipe("spacy_conventions")
+    assert french.vocab.get_noun_chunks is not noun_chunks
+
+
+def test_every_label_is_explained():
+    """`spacy.explain` knows the labels of `en_elmo_web`'s parser."""
+    for label in ("obl:agent", "nmod:poss", "acl:relcl", "flat", "obl:unmarked"):
+        assert spacy.explain(label)

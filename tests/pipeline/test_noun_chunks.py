@@ -1,0 +1,57 @@
+"""Noun chunks of UD trees that are written out by hand."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc
+
+from spacy_elmo.pipeline.noun_chunks import noun_chunks
+
+# A word, its part of speech, its head (index) and its relation; the chunks.
+SENTENCES = [
+    (
+        "en",
+        "The/DET/1/det book/NOUN/3/nsubj:pass was/AUX/3/aux:pass written/VERB/3/ROOT by/ADP/7/case an/DET/7/det"
+        " unknown/ADJ/7/amod author/NOUN/3/obl:agent ./PUNCT/3/punct",
+        ["The book", "an unknown author"],
+    ),
+    (
+        "en",
+        "Dogs/NOUN/5/nsubj ,/PUNCT/2/punct cats/NOUN/0/conj and/CCONJ/4/cc birds/NOUN/0/conj live/VERB/5/ROOT"
+        " in/ADP/8/case the/DET/8/det house/NOUN/5/obl of/ADP/11/case my/PRON/11/nmod:poss friend/NOUN/8/nmod",
+        ["Dogs", "cats", "birds", "the house", "my friend"],
+    ),
+    (  # a possessor is part of the chunk, and the subject of a nominal predicate is not
+        "en",
+        "He/PRON/5/nsubj is/AUX/5/cop Tim/PROPN/5/nmod:poss Cook/PROPN/2/flat 's/PART/2/case cousin/NOUN/5/ROOT",
+        ["He", "Tim Cook 's cousin"],
+    ),
+    (  # coordinated modifiers are part of the chunk, with the comma between them
+        "en",
+        "big/ADJ/3/amod ,/PUNCT/2/punct bad/ADJ/0/conj wolves/NOUN/3/ROOT saw/VERB/3/acl Formula/PROPN/4/obj"
+        " One/PROPN/5/flat",
+        ["big , bad wolves", "Formula One"],
+    ),
+    (  # a wrong tree puts the preposition into the name
+        "en",
+        "links/NOUN/0/ROOT to/ADP/2/case AQ/PROPN/3/compound Kahn/PROPN/0/nmod",
+        ["links", "AQ Kahn"],
+    ),
+    (
+        "la",
+        "populus/NOUN/2/nsubj Romanus/ADJ/0/amod vicit/VERB/2/ROOT hostes/NOUN/2/obj omnes/DET/3/det",
+        ["populus Romanus", "hostes omnes"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lang, sentence, expected", SENTENCES)
+def test_chunks(lang, sentence, expected):
+    words, pos, heads, deps = zip(*(word.split("/") for word in sentence.split()), strict=True)
+    vocab = spacy.blank(lang).vocab
+    doc = Doc(vocab, list(words), pos=list(pos), heads=list(map(int, heads)), deps=list(deps))
+    assert [doc[start:end].text for start, end, _ in noun_chunks(doc)] == expected
+
+
+def test_no_tree():
+    with pytest.raises(ValueError, match="E029"):
+        list(noun_chunks(spacy.blank("en")("a b")))
