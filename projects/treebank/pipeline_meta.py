@@ -45,6 +45,8 @@ def package_meta(
         **card,
         "performance": performance,
         "license": ", ".join(licences),
+        # spaCy would write the version that trained the pipeline as the oldest one.
+        "spacy_version": ">=3.8.0,<3.9.0",
         "sources": [*(meta.get("sources") or []), *sets],
     }
 

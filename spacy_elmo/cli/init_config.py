@@ -162,6 +162,8 @@ def _config(
         )
     add_listening(nlp, names, accurate=accurate, vectors=vectors is not None)
     config = nlp.config
+    # With spaCy's 1000 Docs, the layers of a batch of long Docs take gigabytes.
+    config["nlp"]["batch_size"] = 32
     if vectors is not None:
         folder = Path(vectors)
         config["paths"]["vectors"] = str(folder.absolute()) if folder.exists() else vectors

@@ -8,7 +8,7 @@ import numpy as np
 from spacy import glossary
 from spacy.attrs import DEP, HEAD
 from spacy.language import Language
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc, Span
 
 from .noun_chunks import noun_chunks
 
@@ -90,9 +90,9 @@ class SpacyConventions:
         self.name = name
         self._rename = labels == "spacy"
         self._similarity = similarity
-        self._noun_chunks = nlp.vocab.get_noun_chunks is None or nlp.lang in _NOT_UD
-        if self._noun_chunks:
-            nlp.vocab.get_noun_chunks = noun_chunks
+        if nlp.vocab.get_noun_chunks is None or nlp.lang in _NOT_UD:
+            vocab: Any = nlp.vocab  # the stub of spaCy has a wrong type
+            vocab.get_noun_chunks = noun_chunks
         for label, explanation in _EXPLANATIONS.items():
             glossary.GLOSSARY.setdefault(label, explanation)
 
@@ -124,7 +124,7 @@ def _similarity(one: Any, other: Any) -> float:
     return float(one.vector @ other.vector / norms) if norms else 0.0
 
 
-def _annotate_spaces(doc: Doc, spaces: list[Token]) -> None:
+def _annotate_spaces(doc: Doc, spaces: list[Any]) -> None:
     annotated = {name for name in ("TAG", "POS", "MORPH", "LEMMA") if doc.has_annotation(name)}
     for token in spaces:
         if "TAG" in annotated:
