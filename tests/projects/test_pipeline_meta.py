@@ -41,6 +41,7 @@ def test_scores_of_the_test_set_replace_those_of_dev(tmp_path, monkeypatch):
         "lang": "la",
         "performance": {"tag_acc": 0.5},
         "license": "MIT, CC BY-SA 4.0",
+        "spacy_version": ">=3.8.0,<3.9.0",
         "sources": [
             {"name": "biLM la_elmo_mini"},
             {"name": "UDante", "license": "CC BY-SA 4.0"},
