@@ -21,9 +21,9 @@ test: $(INSTALLED)  ## the tests, without those marked slow
 test-all: $(INSTALLED)  ## all tests once: also the browser, the site, notebooks, projects, pip, faults
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto $(PYTEST)
 
-# Damaged files for every loader, with new seeds each time; `make test-all` has a few of each.
+# New seeds each time; `make test-all` has a few of each.
 MINUTES ?= 10
-fuzz: $(INSTALLED)  ## damaged files for every loader, for MINUTES=10
+fuzz: $(INSTALLED)  ## damaged weights files, checkpoints and corpora, for MINUTES=10
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 # KINDS=best takes the newest kind alone.

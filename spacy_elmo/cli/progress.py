@@ -63,7 +63,7 @@ def reading_bar(files: Callable[[], Iterable[Path]], *, quiet: bool = False) -> 
         with progress_bar("B", quiet=True) as bar:
             yield bar
         return
-    from ..text.progress import observed_reading
+    from ..text.files import observed_reading
 
     with progress_bar("B", total=_size(files())) as bar, observed_reading(bar.update):
         yield bar

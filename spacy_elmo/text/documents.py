@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from .files import kind, lines
-from .progress import reading_observer
+from .files import kind, lines, reading_observer
 
 LINES_PER_DOCUMENT = 100
 """Largest number of lines in a document of a plain text file.
@@ -148,7 +147,7 @@ def docbin_words(file: Path) -> Iterator[list[str]]:
         raise
     except Exception as error:  # a damaged file can raise an error of any class
         raise ValueError(f"{file} is not a DocBin, or is damaged ({error})") from error
-    if (observer := reading_observer()) is not None:
+    if (observer := reading_observer.get()) is not None:
         observer(file.stat().st_size)
     yield from texts
 

@@ -1,19 +1,31 @@
-"""Functions that find the text files of a corpus, and read the lines of plain or compressed files."""
+"""Functions that find the text files of a corpus, and read the lines of plain or compressed files. A progress bar
+can observe the reading."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import glob
 import gzip
-import io
+import importlib
 import lzma
+import sys
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
-from .progress import reading_observer
+zstd: Any = None
+with contextlib.suppress(ImportError):
+    # Python 3.14 has the library.
+    _name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    zstd = importlib.import_module(_name)
 
+_DAMAGED = (
+    EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, *([zstd.ZstdError] if zstd else [])
+)  # fmt: skip
 _COMPRESSED = (".gz", ".xz", ".zst")
 _READ_IN_DIRECTORIES = (
     *(kind + suffix for kind in (".txt", ".jsonl") for suffix in ("", *_COMPRESSED)),
@@ -22,6 +34,26 @@ _READ_IN_DIRECTORIES = (
 _NOT_READ = (
     ".json", ".ndjson", ".conllu", ".parquet", ".tar", ".tgz", ".zip", ".7z", ".bz2",
 )  # fmt: skip
+
+reading_observer: ContextVar[Callable[[int], object] | None] = ContextVar("observer", default=None)
+"""Function that takes the number of bytes that a reader has read, or None; see `observed_reading`."""
+
+
+@contextmanager
+def observed_reading(observer: Callable[[int], object]) -> Iterator[None]:
+    """Inside the `with` block, the corpus readers of this package call `observer` when they have read text.
+
+    Many function calls lie between the progress bar and the readers. Readers in another context (thread) do not
+    call `observer`.
+
+    Args:
+        observer: function that takes the number of decompressed bytes since the previous call.
+    """
+    token = reading_observer.set(observer)
+    try:
+        yield
+    finally:
+        reading_observer.reset(token)
 
 
 def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
@@ -98,7 +130,7 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
             line.
     """
     number = 0
-    observer = reading_observer()
+    observer = reading_observer.get()
     try:
         with _open(file) as stream:
             for raw in stream:
@@ -113,7 +145,7 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
             f"{file}, line {number} is not UTF-8 ({error.reason} at byte {error.start} of the line)."
             f" Correct the file{remedy}"
         ) from error
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
+    except _DAMAGED as error:
         raise ValueError(f"{file} is damaged after line {number} ({error})") from error
 
 
@@ -127,11 +159,10 @@ def _open(file: Path) -> AbstractContextManager[Iterable[bytes]]:
     if suffix == ".xz":
         return lzma.open(file, "rb")
     if suffix == ".zst":
-        try:
-            from .zst import ZstReader
-        except ImportError as error:
+        if zstd is None:
             raise ValueError(
                 f'{file}: .zst files need another library: pip install "spacy-elmo[zst]"'
-            ) from error
-        return io.BufferedReader(ZstReader(file))
+            )
+        # The window of `zstd --long=31`, the largest.
+        return zstd.open(file, "rb", options={zstd.DecompressionParameter.window_log_max: 31})
     return file.open("rb")

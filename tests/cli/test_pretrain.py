@@ -10,7 +10,7 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli import pretrain
 from spacy_elmo.cli.pretrain import _format
 from spacy_elmo.pretraining.training.trainer import Progress
-from spacy_elmo.text.progress import observed_reading
+from spacy_elmo.text.files import observed_reading
 from tests.commands import elmo
 
 CONFIG = """

@@ -1,64 +1,206 @@
-"""`python -m tests.fuzz`: damaged files for every loader, for some minutes; a table of counts, and seeds of defects.
+"""Damaged weights files, checkpoints and prepared corpora: each is loaded with its content, or refused by an error
+that names the file.
 
-python -m tests.fuzz --minutes 10                         all targets in turn, from a seed drawn at the start
-python -m tests.fuzz --mutations 1000 --seed 0            a thousand of each
-python -m tests.fuzz --targets weights corpus --seed 17 --mutations 1     one of them again
+python -m tests.fuzz weights 0 1000     a thousand seeds of a target; prints its defects, and counts at the end
+python -m tests.fuzz --minutes 10       all targets in turn, each in a process of its own, with new seeds
 """
 
-import argparse
+import json
 import random
+import resource
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from tests.fuzz.run import TARGETS, Report, run
-from tests.fuzz.target import DEFECTS, EQUAL, OTHER, REFUSED
+import numpy as np
+import safetensors.torch
+import torch
 
-_PER_TURN = 200
-_COLUMNS = (REFUSED, EQUAL, OTHER, *DEFECTS)
+from spacy_elmo.bilm import weights as weights_module
+from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.start_state import StartState
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
+from spacy_elmo.pretraining.corpus.prepare import prepare
+from spacy_elmo.pretraining.corpus.prepared import Corpus
+from spacy_elmo.pretraining.training import checkpoint
+from spacy_elmo.pretraining.training.distributed import Ranks
+from spacy_elmo.pretraining.training.initial_weights import GivenWeights
+from spacy_elmo.pretraining.training.trainer import Trainer
+from tests import tiny
+from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_safetensors, with_length
+from tests.pretraining.conftest import MODEL, raw_text
 
-
-def main() -> int:
-    """Run the targets, print the table, and return the exit code: 1 if there is a defect."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--minutes", type=float, help="time; default: until --mutations are done")
-    parser.add_argument("--mutations", type=int, default=1 << 40, help="number for each target")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    parser.add_argument("--targets", nargs="*", choices=sorted(TARGETS), default=sorted(TARGETS))
-    args = parser.parse_args()
-    if args.minutes is None and args.mutations == 1 << 40:
-        parser.error("give --minutes or --mutations")
-    end = time.monotonic() + 60 * (args.minutes if args.minutes is not None else 1 << 30)
-    sys.stdout.reconfigure(errors="backslashreplace")
-    reports = {name: Report() for name in args.targets}
-    print(f"Seeds from {args.seed}", flush=True)
-    for first in range(args.seed, args.seed + args.mutations, _PER_TURN):
-        seeds = range(first, min(first + _PER_TURN, args.seed + args.mutations))
-        for name, report in reports.items():
-            if time.monotonic() < end:
-                _run(name, seeds, report)
-        done = sum(sum(report.counts.values()) for report in reports.values())
-        print(f"{done:,} mutations, seeds to {seeds.stop - 1}", flush=True)
-        if time.monotonic() >= end:
-            break
-    _print_table(reports)
-    return 1 if any(report.defects for report in reports.values()) else 0
+MAX_BYTES = 2 << 30
+"""Memory that loading a damaged file of some kilobytes may take."""
 
 
-def _run(name: str, seeds: range, report: Report) -> None:
-    for seed, outcome in run(name, seeds):
-        report.add(seed, outcome)
-        if outcome.kind in DEFECTS:
-            print(f"{name} {seed}: {outcome.kind}\n{outcome.detail}", flush=True)
+@dataclass(frozen=True)
+class Target:
+    """A loader, with the files that it loads."""
+
+    make: Callable[[Path], object]
+    """Writes valid files into a folder."""
+    load: Callable[[Path], object]
+    """Loads the files of a folder, and returns all that must not change without an error."""
+    files: str
+    """Glob pattern of the files to damage."""
+    seal: Callable[[Path], object] | None = None
+    """Corrects the digest of a damaged file, as its author could. Then other content is no defect."""
 
 
-def _print_table(reports: dict[str, Report]) -> None:
-    print(f"{'':20}{'mutations':>10}" + "".join(f"{kind:>11}" for kind in _COLUMNS))
-    rows = {name: report.counts for name, report in reports.items()}
-    rows["all"] = sum(rows.values(), start=type(next(iter(rows.values())))())
-    for name, counts in rows.items():
-        cells = "".join(f"{counts[kind]:>11,}" for kind in _COLUMNS)
-        print(f"{name:20}{sum(counts.values()):>10,}{cells}")
+def make_weights(folder: Path) -> None:
+    torch.manual_seed(0)
+    bilm = tiny.bilm(tiny.lexicon_config())
+    start = StartState(torch.randn(2, 2, 5), torch.randn(2, 2, 7))
+    head = Head(len(tiny.LEXICON), bilm.config.projection)
+    card = {"language": "en", "n": [1, {"a": None}]}
+    weights = Weights.from_bilm(bilm, head, vocabulary=tiny.LEXICON, card=card, start_state=start)
+    weights.save(folder / "w.safetensors")
+
+
+def load_weights(folder: Path) -> object:
+    weights = Weights.load(folder / "w.safetensors")
+    weights.build_bilm()
+    weights.build_head()
+    return weights.config, weights.card, weights.vocabulary, sorted(weights.tensors.items())
+
+
+def seal_weights(folder: Path) -> None:
+    path = folder / "w.safetensors"
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    metadata = header["__metadata__"]
+    metadata["digest"] = weights_module._digest(metadata, safetensors.torch.load(data))
+    path.write_bytes(with_length(json.dumps(header).encode(), data[8 + size :]))
+
+
+def make_corpus(folder: Path) -> None:
+    text = folder / "raw.txt"
+    text.write_text(raw_text(), "utf8")
+    prepare(Paths(raw_text=str(text)), Prepare(tokenized=True), folder / "corpus")
+
+
+def load_corpus(folder: Path) -> object:
+    corpus = Corpus.open(folder / "corpus")
+    parts = [(np.array(part.ids), part.offsets) for part in (corpus.train, corpus.dev)]
+    return corpus.types, corpus.counts, parts, corpus.lang, corpus.tokenizer, corpus.spelling
+
+
+def trainer(folder: Path) -> Trainer:
+    training = {"max_steps": 3, "vocab_size": 10, "negatives": 4, "batch_tokens": 16}
+    config = PretrainConfig.of({"model": MODEL, "training": training})
+    corpus = Corpus.open(folder / "corpus")
+    return Trainer(config, corpus, torch.device("cpu"), Ranks(), GivenWeights())
+
+
+def make_checkpoint(folder: Path) -> None:
+    make_corpus(folder)
+    run = trainer(folder)
+    run.advance()
+    checkpoint.save(run.state(), folder)
+
+
+def load_checkpoint(folder: Path) -> object:
+    run, state = trainer(folder), checkpoint.load(folder)
+    assert state is not None
+    run.load_state(state, folder)
+    return run.state()
+
+
+TARGETS = {
+    "weights": Target(make_weights, load_weights, "w.safetensors"),
+    "weights-sealed": Target(make_weights, load_weights, "w.safetensors", seal_weights),
+    "checkpoint": Target(make_checkpoint, load_checkpoint, "checkpoint/current.pt"),
+    "corpus": Target(make_corpus, load_corpus, "corpus/*"),
+}
+
+
+def damage(target: Target, folder: Path, seed: int) -> None:
+    """Damage one file of a target. The seed determines the damage."""
+    draw = random.Random(seed)
+    path = draw.choice(sorted(folder.glob(target.files)))
+    kinds = {".json": damaged_json, ".safetensors": damaged_safetensors}
+    path.write_bytes(kinds.get(path.suffix, damaged_bytes)(draw, path.read_bytes()))
+    if target.seal is not None:
+        try:
+            target.seal(folder)
+        except Exception:  # what cannot be parsed cannot be sealed either
+            pass
+
+
+def same(left: Any, right: Any) -> bool:
+    """Return True if two values are equal, with arrays compared by type and bits."""
+    if isinstance(left, torch.Tensor | np.ndarray):
+        a, b = np.asarray(left), np.asarray(right)
+        return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right
+
+
+def outcome(target: Target, folder: Path, expected: object) -> tuple[str, str]:
+    """Load damaged files. Return "equal", "refused", "other" or "defect", and what is wrong."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            actual = target.load(folder)
+    except (ValueError, OSError) as error:
+        text = "".join(traceback.format_exception(error))
+        is_named = str(folder) in str(error) or target.seal is not None
+        if not is_named or "MemoryError" in text:
+            return "defect", text
+        return "refused", ""
+    except Exception as error:
+        return "defect", "".join(traceback.format_exception(error))
+    if same(actual, expected):
+        return "equal", ""
+    return ("other", "") if target.seal is not None else ("defect", "other content")
+
+
+def run(name: str, first: int, number: int) -> bool:
+    """Load the files of a target with the damage of each seed. Print defects and counts; return True if there is no
+    defect. A crash or a hang ends the process after the seed was printed."""
+    target, counts = TARGETS[name], Counter[str]()
+    with tempfile.TemporaryDirectory() as place:
+        valid, folder = Path(place, "valid"), Path(place, "damaged")
+        valid.mkdir()
+        target.make(valid)
+        expected = target.load(valid)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MAX_BYTES, resource.RLIM_INFINITY))
+        for seed in range(first, first + number):
+            shutil.copytree(valid, folder)
+            damage(target, folder, seed)
+            print(f"\r{name} {seed}", end="", flush=True)
+            kind, detail = outcome(target, folder, expected)
+            counts[kind] += 1
+            if kind == "defect":
+                print(f": {detail}", flush=True)
+            shutil.rmtree(folder)
+    print(f"\r{name}: {dict(counts)}", flush=True)
+    return not counts["defect"]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1] != "--minutes":
+        sys.exit(not run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    end, code = time.monotonic() + 60 * float(sys.argv[2]), 0
+    while time.monotonic() < end:
+        seed = random.SystemRandom().randrange(1 << 30)
+        for name in TARGETS:
+            command = [sys.executable, "-m", "tests.fuzz", name, str(seed), "300"]
+            code |= subprocess.run(command, timeout=1200).returncode
+    sys.exit(code != 0)

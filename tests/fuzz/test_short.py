@@ -1,16 +1,9 @@
-"""Some damaged files for every loader: each is loaded with its content, or rejected by one error that names the file.
+"""Some seeds of each target of `make fuzz`."""
 
-`make fuzz` does the same for any time, with other seeds.
-"""
-
+import subprocess
 import sys
 
 import pytest
-
-from tests.fuzz.run import TARGETS, run
-from tests.fuzz.target import DEFECTS, REFUSED
-
-_SEEDS = range(15)
 
 pytestmark = [
     pytest.mark.slow,
@@ -18,9 +11,9 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", sorted(TARGETS))
+@pytest.mark.parametrize("name", ["weights", "weights-sealed", "checkpoint", "corpus"])
 def test_damaged_files(name):
-    outcomes = dict(run(name, _SEEDS))
-    assert outcomes.keys() == set(_SEEDS)
-    assert {seed: o for seed, o in outcomes.items() if o.kind in DEFECTS} == {}
-    assert any(outcome.kind == REFUSED for outcome in outcomes.values())
+    command = [sys.executable, "-m", "tests.fuzz", name, "0", "40"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "'refused'" in done.stdout
