@@ -53,6 +53,12 @@ class LibraryWheel(bdist_wheel):
         return Path(self.get_finalized_command("build_ext").get_ext_fullpath(LIBRARY)).is_file()
 
 
+def abi():
+    """Return the version number in the names of the C functions."""
+    source = (KERNELS / "native.py").read_text(encoding="utf-8")
+    return re.search(r"^ABI = (\d+)$", source, re.MULTILINE)[1]
+
+
 def long_description():
     """Return the README with absolute links, to the files of this version."""
     config = configparser.ConfigParser()
@@ -74,8 +80,8 @@ setup(
         Extension(
             LIBRARY,
             sorted(map(str, KERNELS.glob("*.c"))),
-            depends=sorted(map(str, [*KERNELS.glob("*.h"), KERNELS / "abi.py"])),
-            define_macros=[("ABI", str(runpy.run_path(str(KERNELS / "abi.py"))["ABI"]))],
+            depends=sorted(map(str, [*KERNELS.glob("*.h"), KERNELS / "native.py"])),
+            define_macros=[("ABI", abi())],
             extra_compile_args=FLAGS,
             optional=True,
         )

@@ -39,7 +39,7 @@ def tree(tmp_path):
     for name in ("about.py", "py.typed"):
         shutil.copy(ROOT / "spacy_elmo" / name, root / "spacy_elmo")
     shutil.copytree(ROOT / "configs", root / "configs")
-    shutil.copy(ROOT / "spacy_elmo" / "bilm" / "kernels" / "abi.py", kernels)
+    shutil.copy(ROOT / "spacy_elmo" / "bilm" / "kernels" / "native.py", kernels)
     (kernels / "a.c").write_text("int one(void) { return 1; }\n")
     for path in DATA:
         (root / path).parent.mkdir(parents=True, exist_ok=True)

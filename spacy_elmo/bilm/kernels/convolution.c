@@ -1,12 +1,14 @@
-/* The character CNN of many words. Windows are not copied: each window is a part of the memory of a word's characters. Only
-   the maxima of the features over the positions are kept. See convolution.py. The code is in convolution_template.h, which is
-   included once per kind of processor.
+/* The convolutions of the character CNN. Windows are not copied, because each window is a part of the memory of a word's
+   characters. Only the maximum of each filter over the positions is stored. See convolution.py. convolution_template.h contains
+   the code.
 
-   Filters of one width are a group. `dim` is a multiple of sixteen. Every length is at least the width of the widest filter. */
+   A group contains all filters of one width. `dim` is a multiple of 16. Every length is at least the width of the widest
+   filter. */
 
 #include <stdint.h>
 
-/* Positions at a time. Their sums (12 KB) and rows of a panel fit into a first-level cache of 32 to 48 KB. */
+/* Number of positions that are processed together. Their sums (12 KB) and the rows of a panel fit into a first-level cache of
+   32 to 48 KB. */
 enum { CHUNK = 48 };
 
 enum { NONE, RELU, TANH };
@@ -17,12 +19,12 @@ typedef struct {
     const int64_t *lengths;                    /* (words,) */
     const int32_t *ids;                        /* (words, columns) rows of `characters` */
     const void *characters;                    /* (any, dim) */
-    const void *weights;                       /* for each group, panels of width * dim rows */
-    const float *biases;                       /* for each group, its filters padded to whole panels */
+    const void *weights;                       /* for each group, panels with width * dim rows */
+    const float *biases;                       /* for each group, the biases of its filters, padded to whole panels */
     void *scratch;                             /* (words, columns, dim) */
     float *maxima;                             /* (words, features) */
-    int32_t *winners;                          /* (words, features) positions of the maxima, or NULL */
-    int64_t activation;                        /* of the maxima */
+    int32_t *winners;                          /* (words, features) position of each maximum, or NULL */
+    int64_t activation;                        /* applied to the maxima */
 } Convolution;
 
 typedef struct {

@@ -1,9 +1,8 @@
-/* Convolutions over the characters of words and their maxima over the positions, and the gradient, for one kind of processor:
-   convolution.c. */
+/* The functions of convolution.c for one kind of processor. */
 
 DECLARE_TILES(NAMED(tiles), NUMBER);
 
-/* The maximum of some columns of sums (n, 64) and where it is, with that before; NaN is larger than any number. */
+/* Update the maxima of some columns, and their positions, with new sums (n, 64). NaN is larger than any number. */
 INLINE void NAMED(update_maxima)(int64_t n, int64_t position, const float *sums, Lanes *best, Bits *winner,
                                  const int with_winners) {
     for (int64_t row = 0; row < n; row++) {
@@ -14,7 +13,7 @@ INLINE void NAMED(update_maxima)(int64_t n, int64_t position, const float *sums,
     }
 }
 
-/* The maxima of sixteen or fewer filters. */
+/* Apply the activation to the maxima of at most 16 filters, and write them. */
 INLINE void NAMED(store_maxima)(const Convolution *args, int64_t count, const Lanes *best, const Bits *winner,
                                 float *maxima, int32_t *winners) {
     float numbers[PANEL];
@@ -79,7 +78,7 @@ void NAMED(convolution)(const Convolution *args) {
 }
 
 #if PAIR == 1
-/* The gradient of one feature goes to the window that was its maximum: to its characters and to its weights. */
+/* Add the gradient of each feature to the gradients of its weights, and of the characters in the window with the maximum. */
 TARGET static void NAMED(gradients_of_word)(const ConvolutionGradient *args, int64_t word, const float *x, float *dx,
                                      float *dweights) {
     const float *weights = args->weights, *dmaxima = args->dmaxima + word * args->features;
@@ -87,7 +86,7 @@ TARGET static void NAMED(gradients_of_word)(const ConvolutionGradient *args, int
     for (int64_t group = 0; group < args->groups; group++) {
         const int64_t size = args->widths[group] * args->dim, filters = args->filters_per_group[group];
         for (int64_t n = 0; n < filters; n++, weights += size, dweights += size, dmaxima++, winners++) {
-            /* Where relu has shut a feature. */
+            /* relu has set this feature to 0. */
             if (*dmaxima == 0.0f) continue;
             const Lanes gradient = SPREAD(*dmaxima);
             const float *window = x + *winners * args->dim;

@@ -1,5 +1,5 @@
-/* Includes TEMPLATE once for each kind of processor of this architecture, and for products of bfloat16, where it has
-   instructions for them; native.py chooses among them when it loads the library. */
+/* Include the file TEMPLATE once for each kind of processor of this architecture, and once more for bfloat16 if there are
+   instructions for it. native.py chooses one kind when Python loads the library. */
 
 #include <math.h>
 #include <stddef.h>
@@ -21,18 +21,21 @@
 #define AVX512_BF16 3
 #define NEON 4
 
-/* Columns of a panel, and of the sums that are computed together: those of four panels, which for the gates of an LSTM are
-   one of each gate. */
+/* PANEL: columns of a panel. COLUMNS: columns that are computed together, which are 4 panels. For the gates of an LSTM, these
+   are one panel of each gate. */
 enum { PANEL = 16, GATES = 4, COLUMNS = 64 };
 
-/* Python gives structures as fields of 8 bytes (native.py). */
+/* Python passes a structure as fields of 8 bytes (native.py). */
 _Static_assert(sizeof(void *) == 8, "the kernels are for processors of 64 bits");
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* (rows, 16 panels) sums <- start + left right; `start` (16 panels,) is that of every row; NULL: the sums so far. `left` is
-   (rows, groups), its rows `row_step` numbers apart and its groups `group_step`; the panels of `right` lie `panel_step`
-   apart, and the rows of the sums `sum_step`. Defined in panels_template.h. */
+/* Compute sums = start + left right. The function is defined in panels_template.h.
+
+     sums    (rows, 16 panels); the distance of rows is `sum_step` numbers
+     start   (16 panels,), for every row; NULL: add to the numbers that are in `sums`
+     left    (rows, groups); the distance of rows is `row_step` numbers, and of groups `group_step`
+     right   panels with `groups` groups of rows; the distance of panels is `panel_step` numbers */
 #define DECLARE_TILES(name, number)                                                                                    \
     void name(int64_t rows, int64_t panels, int64_t groups, const number *left, int64_t row_step, int64_t group_step,  \
               const number *right, int64_t panel_step, float *sums, int64_t sum_step, const float *start)

@@ -1,11 +1,9 @@
-/* The steps of one direction of an LSTM layer, in one type of numbers: fused_lstm.c.
-
-   `dim` and `width` are multiples of the lanes; what is not there is zero. */
+/* The functions of fused_lstm.c for one kind of processor. `dim` and `width` are multiples of 16; the padding is 0. */
 
 DECLARE_TILES(NAMED(tiles), NUMBER);
 
-/* (rows, 16 panels) sums <- start + left (rows, inner) right: the rows of `left` lie `stride` apart, and `start` (64,) is
-   that of every row; NULL: the sums so far. The panels have `panel_rows` rows. */
+/* Compute sums = start + left right, (rows, 16 panels). `left` is (rows, inner), and the distance of its rows is `stride`
+   numbers. `start` (64,) is added to every row; NULL: add to the numbers in `sums`. The panels have `panel_rows` rows. */
 static void NAMED(product)(int64_t rows, int64_t inner, const NUMBER *left, int64_t stride, int64_t panels,
                            const NUMBER *right, int64_t panel_rows, float *sums, const float *start) {
     for (int64_t k = 0; k < inner; k += INNER)
@@ -13,7 +11,7 @@ static void NAMED(product)(int64_t rows, int64_t inner, const NUMBER *left, int6
                      panel_rows * PANEL, sums, COLUMNS, k == 0 ? start : NULL);
 }
 
-/* The gates of one vector of cells, and their h before a projection; z is what the activations of each are applied to. */
+/* Gates of one vector of cells after their activations, the new state c, and `hidden` = sigmoid(o) tanh(c). */
 typedef struct {
     Lanes i, j, f, o, c, hidden;
 } NAMED(Cells);
@@ -24,7 +22,7 @@ INLINE NAMED(Cells) NAMED(cells)(const Lanes z[GATES], Lanes state, Lanes clip) 
     Lanes power_j = NAMED(exponential)(z[1], -2.0f, 40.0f, COARSE);
     Lanes power_f = NAMED(exponential)(z[2], -1.0f, 40.0f, COARSE);
     Lanes power_o = NAMED(exponential)(z[3], -1.0f, 40.0f, COARSE);
-    /* One division for three gates: yz times 1 / xyz is 1 / x. */
+    /* One division serves three gates, because 1 / x = yz / (xyz). */
     Lanes below_i = one + power_i, below_j = one + power_j, below_f = one + power_f;
     Lanes all = RECIPROCAL(below_i * below_j * below_f);
     NAMED(Cells) cells;
@@ -38,7 +36,7 @@ INLINE NAMED(Cells) NAMED(cells)(const Lanes z[GATES], Lanes state, Lanes clip) 
     return cells;
 }
 
-/* The gates of sixteen cells of some rows, and their states; z (rows, 4 x 16) is what the activations are applied to. */
+/* Compute the gates and states of 16 cells of some rows from the gates before their activations, z (rows, 4 * 16). */
 TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, int64_t row, int64_t rank,
                                         int64_t cell, const float *z) {
     const int64_t dim = args->dim;
@@ -59,7 +57,7 @@ TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, 
         }
 }
 
-/* The outputs of some rows. The first `continuing` of them are inputs of the next step, from row `next` on. */
+/* Compute the outputs of some rows. The first `continuing` sequences have a next step, whose rows start at `next`. */
 TARGET static void NAMED(outputs)(const FusedForward *args, int64_t rows, int64_t row, int64_t continuing,
                                   int64_t next, float *sums) {
     const int64_t dim = args->dim, width = args->width, hidden_step = args->hidden_step;
@@ -87,7 +85,7 @@ INLINE void NAMED(load_bias)(const FusedForward *args, int64_t cell, float *bias
         memcpy(bias + gate * PANEL, args->bias + gate * args->dim + cell, PANEL * sizeof *bias);
 }
 
-/* b + x W_x of the rows from `first` to `last`, whatever their steps. */
+/* Compute b + x W_x for some rows of all steps. */
 TARGET static void NAMED(inputs_of_rows)(const void *arguments, int64_t first, int64_t last) {
     const FusedForward *args = arguments;
     const int64_t width = args->width, inner = 2 * width, all = sum(args->steps, args->rows);
@@ -101,10 +99,10 @@ TARGET static void NAMED(inputs_of_rows)(const void *arguments, int64_t first, i
         }
 }
 
-/* All steps of the sequences from `first` to `last`. */
+/* Run all steps of the sequences first, ..., last - 1. */
 TARGET static void NAMED(forward_sequences)(const FusedForward *args, int64_t first, int64_t last) {
     const int64_t dim = args->dim, width = args->width, inner = 2 * width, all = sum(args->steps, args->rows);
-    /* The inner numbers whose products are known: those of x. The order of the sums is the same. */
+    /* Number of inner numbers whose products are already in `inputs`. The order of the sums is the same. */
     const int64_t known = args->inputs == NULL ? 0 : width;
     float scratch[CHUNK * COLUMNS], bias[COLUMNS];
     int64_t offset = 0;
@@ -130,8 +128,9 @@ TARGET static void NAMED(forward_sequences)(const FusedForward *args, int64_t fi
     }
 }
 
-/* The gradients before the activations of sixteen cells of some rows, and of the previous cells: those of the first
-   row begin at `previous_cells`, and dhidden (rows, 16) lies in rows that are `stride` apart. */
+/* Compute the gradients of the gates of 16 cells of some rows, before their activations, and of the previous states.
+   `previous_cells` points to the previous states of the first row. `dhidden` is (rows, 16), and the distance of its rows is
+   `stride` numbers. */
 TARGET static void NAMED(gates_backward)(const FusedBackward *args, int64_t rows, int64_t row, int64_t rank, int64_t cell,
                                          const float *previous_cells, const float *dhidden, int64_t stride,
                                          float *dbias) {
@@ -168,7 +167,8 @@ TARGET static void NAMED(gates_backward)(const FusedBackward *args, int64_t rows
     }
 }
 
-/* The gradients of some outputs: those given, and those through the next step. Where outputs were clipped there is none. */
+/* Add the two gradients of some outputs: the given gradient, and the gradient through the next step. The gradient of a clipped
+   output is 0. */
 TARGET static void NAMED(output_gradients)(const FusedBackward *args, int64_t rows, int64_t row, int64_t rank) {
     const int64_t width = args->width;
     const Lanes clip = SPREAD((float)args->out_clip);
@@ -181,7 +181,7 @@ TARGET static void NAMED(output_gradients)(const FusedBackward *args, int64_t ro
     }
 }
 
-/* (rows, width) out <- the gradients of the gates by the panels of `weights`. */
+/* Compute out = dgates weights, (rows, width), for the panels `weights`. */
 TARGET static void NAMED(through_weights)(const FusedBackward *args, int64_t rows, int64_t row, const NUMBER *weights,
                                           float *out, float *sums) {
     const int64_t inner = GATES * args->dim, width = args->width;
@@ -197,7 +197,7 @@ TARGET static void NAMED(through_weights)(const FusedBackward *args, int64_t row
         }
 }
 
-/* All steps of the sequences from `first` to `last`, the last step first. */
+/* Run the backward pass of these sequences, from the last step to the first. */
 TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t first, int64_t last, float *dbias) {
     const int64_t dim = args->dim, width = args->width, inner = GATES * dim;
     const float zeros[COLUMNS] = {0};
@@ -209,7 +209,7 @@ TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t 
         offset -= args->rows[step];
         int64_t row = offset + first, rows = least(args->rows[step], last) - first;
         if (rows <= 0) continue;
-        /* The row of the same sequence one step earlier; before the first step no row has them. */
+        /* The states of the same sequences one step earlier. For the first step, they are no packed rows. */
         const float *previous_cells =
             step == 0 ? args->first_cells + first * dim : args->cells + (row - args->rows[step - 1]) * dim;
         NAMED(output_gradients)(args, rows, row, first);

@@ -1,24 +1,31 @@
-/* Vectors of float32 for one kind of processor, PROCESSOR, and the functions of TEMPLATE with them. The same source,
-   compiled for each of them by for_each_processor.h, computes the same bits in float32:
-     - every number of a result is one lane, and the order in which it is summed depends on no number of lanes or rows;
-     - what is multiplied and added in one rounding is written so, by FMA, and everything else is compiled without
-       contraction (setup.py);
-     - there is no estimate that makers of processors define differently.
+/* Vectors of float32 for one kind of processor, PROCESSOR, and the functions in the file TEMPLATE, which use them.
+   for_each_processor.h compiles the same source once for each kind. In float32, all kinds compute the same bits:
+     - Each number of a result has its own lane, so the order of a sum does not depend on the number of lanes or rows.
+     - FMA multiplies and adds with one rounding. setup.py forbids the compiler to do this anywhere else.
+     - No function uses an estimate, because processors of different makers estimate differently.
 
-   Words of the kernels that include this:
-     inner     the dimension that a product sums over
-     panel     sixteen columns of a matrix, stored row after row
-     group     PAIR inner numbers, which one lane of an instruction multiplies and adds up (2 in bfloat16, 1 in float32)
-     rank      a sequence's place in the batch, longest first
-     part      one thread's share of the work
-     xh        [x ; h], the two inputs of an LSTM step side by side
-     d...      the gradient of ...; `dgiven`, that of an output before the gradient through the next step is added
+   Terms:
+     inner     the dimension over which a matrix product sums
+     panel     16 columns of a matrix, stored row after row
+     group     PAIR inner numbers, which one instruction multiplies and adds in each lane (2 in bfloat16, 1 in float32)
+     rank      index of a sequence in the batch, ordered from the longest to the shortest
+     part      the work of one thread
+     xh        [x ; h], the input and the previous output of an LSTM step, concatenated
+     d...      the gradient of ...; `dgiven` is the gradient of an output without the gradient through the next step
 
-   NUMBER is the type of what is multiplied; NAMED(name), the name of a function for this processor and type; TARGET, the
-   instructions that it may use; WIDTH, the lanes of a vector; TILE, the most rows of sums that the registers hold, and
-   WIDE(rows), of how many panels. LESS(a, b) is a < b ? a : b and MORE(a, b) a > b ? a : b, so b if one is NaN. A Group
-   has PAIR numbers in each lane of a panel's part: LOAD_GROUPS, STORE_GROUPS from PAIR rows of sixteen numbers,
-   SPREAD_GROUP of one place to all lanes, and MULTIPLY_ADD(left, right, sums). */
+   Macros:
+     NUMBER           type of the numbers that are multiplied
+     NAMED(name)      name of a function for this processor and type
+     TARGET           instructions that a function may use
+     WIDTH            number of lanes of a vector
+     TILE             largest number of rows for which the registers hold the sums
+     WIDE(rows)       number of panels for which the registers hold the sums of `rows` rows
+     LESS, MORE       LESS(a, b) is a < b ? a : b, and MORE(a, b) is a > b ? a : b; both are b if one of them is NaN
+     Group            a vector with one group in each lane
+     LOAD_GROUPS      read a Group
+     STORE_GROUPS     write a Group, made of PAIR rows of 16 numbers
+     SPREAD_GROUP     copy one group to all lanes
+     MULTIPLY_ADD     add the products of two Groups, left and right, to sums */
 
 #undef VARIANT
 #undef TARGET
@@ -84,7 +91,7 @@
 #if PROCESSOR == AVX512_BF16
 #define VARIANT bfloat16_avx512
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")))
-/* Within 2^-14 of it: more than bfloat16 keeps. */
+/* The relative error is 2^-14, which is smaller than the rounding to bfloat16. */
 #define RECIPROCAL(x) ((Lanes)_mm512_rcp14_ps((__m512)(x)))
 #define NUMBER uint16_t
 #define PAIR 2
@@ -129,7 +136,7 @@ typedef int32_t Bits __attribute__((vector_size(WIDTH * 4)));
 typedef uint32_t NAMED(Unsigned) __attribute__((vector_size(WIDTH * 4)));
 typedef float NAMED(Stored) __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 
-/* a where the bits of the mask are set, b elsewhere. */
+/* Return a where the bits of the mask are set, and b elsewhere. */
 INLINE Lanes NAMED(selected)(Bits mask, Lanes a, Lanes b) { return (Lanes)((mask & (Bits)a) | (~mask & (Bits)b)); }
 
 #if PROCESSOR == PORTABLE
@@ -140,25 +147,26 @@ INLINE Lanes NAMED(multiply_add)(Lanes a, Lanes b, Lanes c) {
 }
 #endif
 
-/* x between -limit and limit; NaN stays NaN. */
+/* Clip x to the range from -limit to limit. NaN stays NaN. */
 INLINE Lanes NAMED(clipped)(Lanes x, Lanes limit) { return MORE(-limit, LESS(limit, x)); }
 
-/* x, and 0 where the magnitude of y has reached `limit`. */
+/* Return x, but 0 where y was clipped, so its magnitude is at least `limit`. */
 INLINE Lanes NAMED(unless_reached)(Lanes x, Lanes y, Lanes limit) {
     return (Lanes)((Bits)x & ~((y >= limit) | (y <= -limit)));
 }
 
-/* e^(scale x), but at most 2^most and at least 2^-most, within 3 units in the last place; `coarse`: within 1.1e-4 of it,
-   where rounding to bfloat16 costs up to 2e-3. scale is 1, -1 or -2. NaN stays NaN. */
+/* Return e^(scale x), clipped to the range from 2^-most to 2^most. `scale` is 1, -1 or -2. NaN stays NaN. The error is at
+   most 3 units in the last place. With `coarse`, the relative error is at most 1.1e-4; rounding to bfloat16 adds up to 2e-3. */
 INLINE Lanes NAMED(exponential)(Lanes x, const float scale, const float most, const int coarse) {
-    /* scale x = n ln 2 + scale r. Adding and taking away 1.5 * 2^23 rounds to the nearest whole number n; 127 more, and the
-       lowest bits of the sum are the exponent of 2^n. ln 2 is the sum of two numbers, of which n times the first is exact. */
+    /* Split scale x into n ln 2 + scale r, for the nearest integer n. Adding 1.5 * 2^23 to a float rounds it to an integer,
+       which the lowest bits of the sum contain. With 127 more, these bits are the exponent field of 2^n. ln 2 is split into
+       two numbers, so that n times the first number is exact. */
     const Lanes magic = SPREAD(12582912.0f + 127.0f);
     const float s = scale, s2 = s * s, s3 = s2 * s;
     x = NAMED(clipped)(x, SPREAD(most * 0.69314718f / (s < 0 ? -s : s)));
     Lanes sum = FMA(x, SPREAD(s * 1.44269504f), magic), n = sum - magic;
     Lanes r = FMA(n, SPREAD(2.12194440e-4f / s), FMA(n, SPREAD(-0.693359375f / s), x));
-    /* e^(s r) for s r from -ln 2 / 2 to ln 2 / 2. */
+    /* A polynomial for e^(s r), with s r between -ln 2 / 2 and ln 2 / 2. */
     Lanes p;
     if (coarse) {
         p = FMA(SPREAD(0.16517947f * s3), r, SPREAD(0.5041312f * s2));
@@ -173,8 +181,9 @@ INLINE Lanes NAMED(exponential)(Lanes x, const float scale, const float most, co
     return p * (Lanes)((NAMED(Unsigned))sum << 23);
 }
 
-/* 1 / x within a unit in the last place, for x from 2^-120 to 2^121, in less time than a division: a guess by the exponent,
-   within 6 % of it, and two iterations, whose errors are the cube and the square of the one before. NaN stays NaN. */
+/* Return 1 / x for x from 2^-120 to 2^121, faster than a division. The error is at most one unit in the last place. The
+   first guess, from the bits of x, has an error of at most 6 %. The first iteration cubes the error, and the second squares
+   it. NaN stays NaN. */
 INLINE Lanes NAMED(exact_reciprocal)(Lanes x) {
     const Lanes one = SPREAD(1.0f);
     Lanes r = (Lanes)(0x7ef311c7 - (Bits)x);
@@ -183,21 +192,21 @@ INLINE Lanes NAMED(exact_reciprocal)(Lanes x) {
     return FMA(r, FMA(-x, r, one), r);
 }
 
-/* tanh(x) within 2e-7; `coarse`: within 2e-4. */
+/* Return tanh(x), with an error of at most 2e-7. With `coarse`, the error is at most 2e-4. */
 INLINE Lanes NAMED(tanh)(Lanes x, const int coarse) {
     Lanes power = NAMED(exponential)(x, -2.0f, 40.0f, coarse), one = SPREAD(1.0f);
     return (one - power) * (coarse ? RECIPROCAL(one + power) : NAMED(exact_reciprocal)(one + power));
 }
 
 #if PROCESSOR == AVX512_BF16
-/* Two bfloat16 that lie side by side, as one number: by one load, not by two and a shift. */
+/* Read two neighboring bfloat16 numbers as one integer. This takes one load instead of two loads and a shift. */
 static inline int32_t two_numbers(const uint16_t *from) {
     int32_t both;
     memcpy(&both, from, sizeof both);
     return both;
 }
 
-/* In each lane a bfloat16 of `even` and, above it, one of `odd`. */
+/* Convert to bfloat16: each lane of the result has a number of `even` in its low half and a number of `odd` in its high half. */
 INLINE __m512i paired_lanes(__m512 even, __m512 odd) {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i order = _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(16)), 16));

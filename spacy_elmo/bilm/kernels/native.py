@@ -21,8 +21,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .abi import ABI
-
+ABI = 7
+"""Version number of the argument lists of the C functions. `setup.py` adds it to their names, so that Python never
+calls functions of an older compiled library with wrong arguments. If you change an argument list, increase it."""
 CHOICE = "SPACY_ELMO_KERNELS"
 """Name of the environment variable with which tests select the kernels for another instruction set. The value
 of the variable is one of `processors()`, or "portable". The bits of float32 results do not change."""

@@ -1,8 +1,8 @@
-/* Panels and products with them, for one kind of processor: panels.c. */
+/* The functions of panels.c for one kind of processor. */
 
 DECLARE_TILES(NAMED(tiles), NUMBER);
 
-/* `tiles`, where the compiler knows how many rows and panels there are. */
+/* Compute `tiles` for numbers of rows and panels that the compiler knows. */
 INLINE void NAMED(tile)(const int rows, const int panels, int64_t groups, const NUMBER *left, int64_t row_step,
                         int64_t group_step, const NUMBER *right, int64_t panel_step,
                         const char *ahead, int64_t ahead_step, float *sums, int64_t sum_step, const float *start) {
@@ -38,7 +38,7 @@ INLINE void NAMED(tile)(const int rows, const int panels, int64_t groups, const 
         break;
 
 TARGET DECLARE_TILES(NAMED(tiles), NUMBER) {
-    /* Tiles of about as many rows each, because one of few rows waits for its sums. */
+    /* All tiles have about the same number of rows, because a tile of few rows waits for its additions. */
     const int64_t count = (rows + TILE - 1) / TILE, wide = WIDE(count ? (rows + count - 1) / count : 0);
     for (int64_t panel = 0, together; panel < panels; panel += together) {
         together = panels - panel >= wide ? wide : 1;
@@ -46,7 +46,7 @@ TARGET DECLARE_TILES(NAMED(tiles), NUMBER) {
         const float *begin = start == NULL ? NULL : start + panel * PANEL;
         for (int64_t tile = 0; tile < count; tile++) {
             int64_t row = rows * tile / count;
-            /* Each tile fetches its share of one of the panels that come next, which a processor would notice too late. */
+            /* Each tile prefetches a part of one of the next panels, because the processor would do so too late. */
             const int64_t next = tile * together / count, first = (next * count + together - 1) / together;
             const int64_t sharing = ((next + 1) * count + together - 1) / together - first;
             const int64_t ahead_step = wide < 4 && sharing ? PANEL * PAIR * sizeof *right / sharing : 0;
@@ -73,7 +73,7 @@ TARGET DECLARE_TILES(NAMED(tiles), NUMBER) {
 }
 #undef TILE_OF
 
-/* Sixteen rows of a panel; what lies beyond `inner` and `columns` is zero. */
+/* Pack 16 rows of a panel. Rows after `inner` and columns after `columns` are zeros. */
 INLINE void NAMED(pack_block)(int64_t inner, int64_t columns, const float *source, int64_t inner_step,
                               int64_t column_step, NUMBER *packed) {
     float block[PANEL][PANEL];
@@ -95,7 +95,8 @@ INLINE void NAMED(pack_block)(int64_t inner, int64_t columns, const float *sourc
         }
 }
 
-/* Part of a packed matrix; see panels.py. Sixteen rows of all panels at a time, because they lie side by side. */
+/* Pack a part of a matrix; see panels.py. 16 rows of all panels are packed together, because these rows are neighbors in the
+   memory of the matrix. */
 TARGET void NAMED(pack_panels)(const Packing *args) {
     for (int64_t k = 0; k < args->inner; k += PANEL)
         for (int64_t panel = 0; panel < args->panels; panel++) {
@@ -111,7 +112,7 @@ TARGET void NAMED(pack_panels)(const Packing *args) {
 }
 
 #if PAIR == 1
-/* Some columns of some rows of a product, at most 64, whose panels are made here unless there are any. */
+/* Compute at most 64 columns of some rows of a product. Pack the right matrix here if it is not packed yet. */
 TARGET static void NAMED(product_columns)(const Product *args, int64_t first_row, int64_t rows, int64_t column) {
     const int64_t columns = least(COLUMNS, args->columns - column), panels = (columns + PANEL - 1) / PANEL;
     float packed[INNER * COLUMNS], scratch[CHUNK * COLUMNS], start[COLUMNS] = {0};
@@ -155,7 +156,7 @@ static void NAMED(product_by_rows)(const void *arguments, int64_t first, int64_t
         NAMED(product_columns)(args, first, last - first, column);
 }
 
-/* Threads take columns, so that each panel is made once; or rows, where there are few columns. */
+/* Divide the columns among the threads, so that each panel is packed once. If there are few columns, divide the rows. */
 void NAMED(product)(const Product *args) {
     const int64_t blocks = (args->columns + COLUMNS - 1) / COLUMNS;
     if (blocks >= 2 * args->threads || blocks > args->rows / CHUNK)

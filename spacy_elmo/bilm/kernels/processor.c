@@ -1,10 +1,10 @@
-/* Which kinds of processor the present one is. */
+/* Functions that return 1 if this processor has the instructions of a kind of processor. */
 
 #include <stdint.h>
 
 #include "symbol_names.h"
 
-/* The portable variant is fast only with an instruction that multiplies and adds with one rounding. */
+/* Plain C is only fast if fmaf is one instruction. */
 #if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF)
 int64_t OF_VARIANT(here, float32_portable)(void) { return 1; }
 #else
@@ -14,7 +14,7 @@ int64_t OF_VARIANT(here, float32_portable)(void) { return 0; }
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Bits of the answers of CPUID, by their names in Intel's manual, volume 2A. */
+/* Bits of the results of the instruction CPUID, with the names in Intel's manual, volume 2A. */
 #define FMA (1u << 12) /* leaf 1: ecx */
 #define OSXSAVE (1u << 27)
 #define AVX2 (1u << 5) /* leaf 7, 0: ebx */
@@ -23,7 +23,7 @@ int64_t OF_VARIANT(here, float32_portable)(void) { return 0; }
 #define AVX512BW (1u << 30)
 #define AVX512VL (1u << 31)
 #define AVX512_BF16 (1u << 5) /* leaf 7, 1: eax */
-/* Bits of the registers that the operating system saves for each process: those of up to 256 and up to 512 bits. */
+/* The operating system must save these registers for each process: registers of 256 bits, and registers of 512 bits. */
 #define YMM 0x6u
 #define ZMM 0xe6u
 
@@ -48,7 +48,7 @@ static int saves(uint32_t wanted) {
     return has(low, wanted);
 }
 
-/* Not by __builtin_cpu_supports, which is always 0 in a library that Zig 0.17 has compiled. */
+/* __builtin_cpu_supports is not used, because it always returns 0 in a library that Zig 0.17 has compiled. */
 int64_t OF_VARIANT(here, float32_avx2)(void) { return has_fma() && saves(YMM) && has(ask(7, 0).ebx, AVX2); }
 
 int64_t OF_VARIANT(here, float32_avx512)(void) {

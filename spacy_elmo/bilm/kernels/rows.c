@@ -1,6 +1,5 @@
-/* Functions that process numbers or rows one by one: highway layers, the terms of a softmax, the products of rows, and the
-   quantization of rows. See highway.py, softmax_terms.py and int8.py. The code is in rows_template.h, which is included once
-   per kind of processor. */
+/* Functions that process each row of a matrix separately: highway layers, the terms of a softmax, and dot products of rows. See
+   highway.py and softmax_terms.py. rows_template.h contains the code. */
 
 #include <float.h>
 #include <stdint.h>
@@ -8,16 +7,16 @@
 typedef struct {
     int64_t threads, rows, dim;
     const float *x; /* (rows, dim) */
-    float *gates;   /* (rows, 2 dim) the sums of the carry gate and of the transformation; then both after their activations */
+    float *gates;   /* (rows, 2 dim) input: carry gate and transformation before their activations; output: after them */
     float *out;     /* (rows, dim) */
 } Highway;
 
 typedef struct {
     int64_t threads, rows, dim;
-    void *logits;      /* (rows, dim) without the bias; then the terms */
+    void *logits;      /* (rows, dim) input: logits without the bias; output: the terms */
     const float *bias; /* (dim,) */
-    float *sums;       /* (rows,) of the terms */
-    float *log_sums;   /* (rows,) of the exponentials */
+    float *sums;       /* (rows,) sum of the terms of each row */
+    float *log_sums;   /* (rows,) logarithm of the sum of e^(logit + bias) in each row */
 } Softmax;
 
 typedef struct {
@@ -26,8 +25,8 @@ typedef struct {
     float *sums;               /* (rows,) */
 } RowProducts;
 
-/* The natural logarithm of a normal number, in arithmetic that every processor has: x = 2^n m, m between 0.7 and 1.5, and
-   log m = 2 artanh(s) with s = (m - 1) / (m + 1). */
+/* Return the natural logarithm of a normal number, with operations that have the same result on every processor:
+   x = 2^n m, where m is between 0.7 and 1.5, and log m = 2 artanh(s), where s = (m - 1) / (m + 1). */
 static double logarithm(float x) {
     union {
         float number;

@@ -1,9 +1,9 @@
-/* Functions that process rows one by one, for one kind of processor; see rows.c.
+/* The functions of rows.c for one kind of processor.
 
-   A sum over a row has sixteen parts, so that it does not depend on the number of lanes. Part k has the numbers k, k + 16,
-   k + 32 .. of the row. */
+   A sum over a row is computed as 16 partial sums, so the order does not depend on the number of lanes. Partial sum k contains
+   the numbers k, k + 16, k + 32, ... of the row. */
 
-/* The sum of sixteen parts. */
+/* Add the 16 partial sums. */
 INLINE float NAMED(total)(const Lanes parts[VECTORS]) {
     float sums[PANEL];
     for (int v = 0; v < VECTORS; v++)
@@ -14,7 +14,7 @@ INLINE float NAMED(total)(const Lanes parts[VECTORS]) {
     return sums[0];
 }
 
-/* Sixteen numbers of a row, or what there is of them, and zeros or another number. */
+/* Read 16 numbers of a row. If only `count` numbers are left, fill up with `other`. */
 INLINE void NAMED(load_part)(const float *from, int64_t count, float other, Lanes to[VECTORS]) {
     float numbers[PANEL];
     if (count < PANEL) {
@@ -26,7 +26,7 @@ INLINE void NAMED(load_part)(const float *from, int64_t count, float other, Lane
         to[v] = LOAD(from + v * WIDTH);
 }
 
-/* The first `count` of sixteen numbers. */
+/* Write the first `count` of 16 numbers, or all of them. */
 INLINE void NAMED(store_part)(const Lanes from[VECTORS], int64_t count, float *to) {
     float numbers[PANEL];
     for (int v = 0; v < VECTORS; v++)
@@ -58,7 +58,7 @@ TARGET static void NAMED(highway_rows)(const void *arguments, int64_t first, int
         }
 }
 
-/* out <- x + c (t - x), with the carry gate c and the transformation t. */
+/* out = x + c (t - x), for the carry gate c = sigmoid(...) and the transformation t = relu(...). */
 void NAMED(highway)(const Highway *args) {
     spacy_elmo_share_rows(args->threads, args->rows, args->dim, NAMED(highway_rows), args);
 }
@@ -79,14 +79,14 @@ TARGET static void NAMED(products_of_rows)(const void *arguments, int64_t first,
     }
 }
 
-/* The sum of left times right in each row. */
+/* sums = the dot product of each row of `left` and the same row of `right`. */
 void NAMED(row_products)(const RowProducts *args) {
     spacy_elmo_share_rows(args->threads, args->rows, args->dim / PANEL, NAMED(products_of_rows), args);
 }
 
 #endif
 
-/* Sixteen logits of a row with their biases; -infinity beyond the last. */
+/* Read 16 logits of a row and add their biases. After the last logit, fill up with -infinity. */
 INLINE void NAMED(load_logits)(const Softmax *args, int64_t row, int64_t k, Lanes raw[VECTORS]) {
     const int64_t count = least(PANEL, args->dim - k);
     NUMBER numbers[PANEL] = {0};
@@ -105,7 +105,7 @@ TARGET static void NAMED(terms_of_rows)(const void *arguments, int64_t first, in
     const int64_t dim = args->dim;
     for (int64_t row = first; row < last; row++) {
         Lanes raw[VECTORS], parts[VECTORS];
-        float numbers[PANEL], most = -FLT_MAX; /* where all logits are -infinity, too */
+        float numbers[PANEL], most = -FLT_MAX; /* the result if all logits are -infinity */
         for (int v = 0; v < VECTORS; v++)
             parts[v] = SPREAD(most);
         for (int64_t k = 0; k < dim; k += PANEL) {
@@ -124,7 +124,7 @@ TARGET static void NAMED(terms_of_rows)(const void *arguments, int64_t first, in
             NAMED(load_logits)(args, row, k, raw);
             for (int v = 0; v < VECTORS; v++) {
                 Lanes x = raw[v] - SPREAD(most), term = NAMED(exponential)(x, 1.0f, 125.0f, 0);
-                /* e^-infinity is 0, also for what lies beyond the row. */
+                /* e^-infinity is 0. */
                 term = (Lanes)((Bits)term & ~(x < SPREAD(-FLT_MAX)));
                 parts[v] += term;
                 STORE_NUMBERS(terms + v * WIDTH, term);
@@ -136,7 +136,7 @@ TARGET static void NAMED(terms_of_rows)(const void *arguments, int64_t first, in
     }
 }
 
-/* terms <- e^(logit + bias - the row's largest). */
+/* terms = e^(logit + bias - largest), where `largest` is the maximum of logit + bias in the row. */
 void NAMED(softmax_terms)(const Softmax *args) {
     spacy_elmo_share_rows(args->threads, args->rows, args->dim / 2, NAMED(terms_of_rows), args);
 }

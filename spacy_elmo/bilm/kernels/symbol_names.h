@@ -1,5 +1,5 @@
-/* Names of functions: what they do, the type of their numbers and the kind of processor, and the version of their arguments
-   (abi.py). */
+/* Names of the functions that Python calls: NAME_TYPE_PROCESSOR_ABI, such as product_float32_avx2_7. ABI is the version of
+   the argument lists (native.py). */
 
 #define JOINED(name, variant, abi) name##_##variant##_##abi
 #define EXPANDED(name, variant, abi) JOINED(name, variant, abi)

@@ -1,7 +1,8 @@
-/* The OpenMP team of torch, whose threads are awake between two products.
+/* Run work in torch's OpenMP threads, which are awake between two products.
 
-   It is called through pointers and not linked: a second OpenMP library would have its own threads, and both teams would
-   compete for the cores. If torch has another kind of OpenMP library, the calling thread does all the work. */
+   The OpenMP functions are called through pointers. If this library were linked with OpenMP, a second team of threads would
+   compete with torch's threads for the cores. If torch has another kind of OpenMP library, the calling thread does all the
+   work. */
 
 #include "threads.h"
 
@@ -13,10 +14,10 @@ typedef int (*Number)(void);
 static Parallel parallel = NULL;
 static Number thread_number = NULL, thread_count = NULL;
 
-/* Calling the team costs about as much as computing the gates of this number of cells. */
+/* Starting the threads costs about as much as the gates of this number of LSTM cells. */
 static const int64_t FEWEST = 8192;
 
-/* GOMP_parallel, omp_get_thread_num and omp_get_num_threads. */
+/* The arguments are pointers to GOMP_parallel, omp_get_thread_num and omp_get_num_threads. */
 void spacy_elmo_use_torch_threads(Parallel gomp_parallel, Number get_thread_num, Number get_num_threads) {
     parallel = gomp_parallel;
     thread_number = get_thread_num;
@@ -31,7 +32,7 @@ typedef struct {
 
 static void part(void *data) {
     const Work *work = data;
-    /* The team may be smaller than was asked for. Where it has more threads than there are rows, some have none. */
+    /* There may be fewer threads than requested. If there are more threads than rows, some threads get no rows. */
     int64_t number = thread_number(), count = thread_count();
     work->function(work->arguments, work->rows * number / count, work->rows * (number + 1) / count);
 }
@@ -42,7 +43,7 @@ void spacy_elmo_share_rows(int64_t threads, int64_t rows, int64_t cost, Rows fun
         return;
     }
     Work work = {function, arguments, rows};
-    /* Never fewer threads than torch has, even for fewer rows: GCC's team ends those that a smaller one leaves over,
-       and torch's next operation has to start them again. */
+    /* Always use all threads of torch, even for fewer rows. GCC's OpenMP ends threads that a smaller team does not need, and
+       torch's next operation would have to start them again. */
     parallel(part, &work, (unsigned)threads, 0);
 }

@@ -2,9 +2,9 @@
 
 #include <stdint.h>
 
-/* Function that processes the rows from `first` to `last` (not included) of `arguments`. */
+/* Function that processes the rows first, first + 1, ..., last - 1 of `arguments`. */
 typedef void (*Rows)(const void *arguments, int64_t first, int64_t last);
 
 /* Process all rows, in `threads` threads if there is enough work. `threads` must be torch's number of threads. `cost` is the
-   cost of one row, in units of the gates of one LSTM cell. */
+   cost of one row, where the gates of one LSTM cell cost 1. */
 void spacy_elmo_share_rows(int64_t threads, int64_t rows, int64_t cost, Rows function, const void *arguments);

@@ -1,11 +1,10 @@
-/* The gradient of a weight matrix: (left columns, right columns) sums of products over many rows. For bfloat16 the sums are
-   float32 too, which no library offers; see weight_gradient.py. The code is in weight_gradient_template.h, which is included
-   once per kind of processor. */
+/* The gradient of a weight matrix: the transpose of a matrix, times another matrix, summed over many rows. For bfloat16 the
+   sums are float32, too, which no library offers. See weight_gradient.py. weight_gradient_template.h contains the code. */
 
 #include <stdint.h>
 
-/* Rows that are packed at a time and columns of the right matrix: 512 KB in bfloat16, for a second-level cache of 1 MB.
-   Inner rows of a panel: 32 KB in bfloat16, for a first-level cache of 48 KB. */
+/* ROWS rows of BLOCK columns of the right matrix are packed together: 512 KB in bfloat16, for a second-level cache of 1 MB.
+   INNER rows of four panels have 32 KB in bfloat16, for a first-level cache of 48 KB. */
 enum { ROWS = 1024, BLOCK = 256, INNER = 256 };
 
 typedef struct {
@@ -24,7 +23,7 @@ typedef struct {
     int64_t row, rows;
 } Block;
 
-/* Rows of a packed panel, of which a block may fill less. */
+/* Return the number of rows of a packed panel. The last block can have fewer rows. */
 static int64_t panel_rows(const WeightGradient *args) { return args->rows < ROWS ? args->rows + args->rows % 2 : ROWS; }
 
 #define TEMPLATE "weight_gradient_template.h"

@@ -1,8 +1,8 @@
-/* (left columns, right columns) of the transposed of one matrix by another, for one kind of processor: weight_gradient.c. */
+/* The functions of weight_gradient.c for one kind of processor. */
 
 DECLARE_TILES(NAMED(tiles), NUMBER);
 
-/* PAIR rows of a panel from as many of a matrix; rows and columns beyond the last are zero. */
+/* Pack PAIR rows of a panel. Rows and columns after the last of the matrix are zeros. */
 INLINE void NAMED(pack_rows)(const NUMBER *from, int64_t stride, int64_t rows, int64_t columns, NUMBER *packed) {
     NUMBER numbers[PAIR][PANEL];
     if (rows < PAIR || columns < PANEL) {
@@ -19,17 +19,17 @@ INLINE void NAMED(pack_rows)(const NUMBER *from, int64_t stride, int64_t rows, i
     }
 }
 
-/* `rows` rows of a matrix as panels of its columns. */
+/* Pack `rows` rows of a matrix into panels. */
 TARGET static void NAMED(pack_block)(const NUMBER *matrix, int64_t stride, int64_t rows, int64_t columns, NUMBER *packed,
                                      int64_t panel_rows) {
-    /* Row by row: lines of rows that are a power of two apart take the same few places of a cache. */
+    /* Row after row, because rows at a distance of a power of two compete for the same few lines of the cache. */
     for (int64_t row = 0; row < rows; row += PAIR)
         for (int64_t column = 0; column < columns; column += PANEL)
             NAMED(pack_rows)(matrix + row * stride + column, stride, rows - row, columns - column,
                              packed + column * panel_rows + row * PANEL);
 }
 
-/* Sums of the columns of a left panel with those of some right ones, at most four, over the rows that are packed. */
+/* Compute the sums for the columns of one left panel and of at most four right panels, over the packed rows. */
 TARGET static void NAMED(panel_sums)(const NUMBER *left, int64_t left_columns, const NUMBER *right, int64_t right_columns,
                                      int64_t rows, int64_t panel_rows, float *sums, int64_t stride, int add) {
     const float zeros[COLUMNS] = {0};

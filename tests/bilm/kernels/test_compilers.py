@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.bilm.kernels.abi import ABI
+from spacy_elmo.bilm.kernels.native import ABI
 
 ROOT = Path(__file__).parents[3]
 KERNELS = ROOT / "spacy_elmo" / "bilm" / "kernels"
