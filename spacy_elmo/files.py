@@ -1,4 +1,4 @@
-"""Atomic writing: a file, a folder or several files appear complete or not at all, even after a crash.
+"""Atomic writing: a file or a folder appears complete or not at all, even after a crash.
 
 A new file is first written under a temporary name in the same folder (`.NAME.PROCESS-THREAD.partial`),
 because a rename is atomic only within a file system. Then the new file is flushed to disk and renamed, and
@@ -9,7 +9,6 @@ the permissions, and symbolic links are followed.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import shutil
@@ -41,17 +40,13 @@ def check_output_file(path: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def atomic_file(
-    path: str | Path, *, previous: Path | None = None, durable: bool = True
-) -> Iterator[Path]:
+def atomic_file(path: str | Path, *, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path to write to. When the `with` block ends without an error, rename the temporary
     file to `path`.
 
     If `path` is a device or a pipe, such as /dev/stdout, yield `path` without a temporary file.
 
     Args:
-        previous: path in the same folder, to which the old file at `path` is moved. None: delete the old
-            file.
         durable: flush the new file to disk, so that the file is complete even if the machine crashes.
 
     Raises:
@@ -59,7 +54,7 @@ def atomic_file(
     """
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
     if path.exists() and not path.is_file():
         yield path
         return
@@ -68,7 +63,9 @@ def atomic_file(
         yield partial
         if durable:
             _flush(partial)
-        _rename(partial, path, previous, durable=durable)
+        partial.replace(path)
+        if durable:
+            flush_folder(path.parent)
 
 
 def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> None:
@@ -91,14 +88,22 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+        raise NotADirectoryError(f"{path} is a file. Give a folder to write to")
     with _temporary(_partial(path), path) as partial:
         partial.mkdir()
         yield partial
         _flush_tree(partial)
-        replaced = partial.with_suffix(".old")
-        _rename(partial, path, replaced)
-        _remove(replaced)
+        old = partial.with_suffix(".old")
+        if path.exists():
+            path.replace(old)
+        try:
+            partial.replace(path)
+        except BaseException:
+            if old.exists():
+                old.replace(path)
+            raise
+        flush_folder(path.parent)
+        _remove(old)
 
 
 @contextmanager
@@ -106,9 +111,8 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
     """Yield a temporary folder. When the `with` block ends without an error, move the new files to `folder`.
 
     Old files with these `names` are removed, even if there is no new file with the same name. For example, an
-    old softmax does not belong to new weights. Old files are removed in reverse order of `names`, and new
-    files are added in the order of `names`. So a program that waits for the file with the last name never
-    reads old and new files together.
+    old softmax does not belong to new weights. New files are added in the order of `names`, so a program that
+    waits for the file with the last name never reads old and new files together.
 
     Args:
         folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
@@ -117,33 +121,34 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
 
     Raises:
         OSError: `folder` is a file; `folder` cannot be written; its parent folder does not exist; or `force`
-            is false, but `folder` already contains one of the files. The files in `folder` are unchanged.
+            is false, but `folder` already contains one of the files.
     """
-    folder = Path(folder)
+    folder = Path(os.path.realpath(folder))
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file. Give a folder to write to")
     if not folder.parent.is_dir():
         raise FileNotFoundError(
             f"Cannot create the folder {folder}: its parent {folder.parent} does not exist"
         )
-    if present := [name for name in names if (folder / name).exists()]:
-        if not force:
-            raise FileExistsError(
-                f"{folder} already contains {', '.join(present)}. To overwrite, set force (`--force`)"
-            )
+    present = [name for name in names if (folder / name).exists()]
+    if present and not force:
+        raise FileExistsError(
+            f"{folder} already contains {', '.join(present)}. To overwrite, set force (`--force`)"
+        )
     if not folder.exists():
         with atomic_folder(folder) as new:
             yield new
         return
-    folder = Path(os.path.realpath(folder))
     # Create the temporary folder inside `folder`, because `folder` may be the root of a file system.
-    with temporary_folder(folder / folder.name) as partial:
-        new, old = partial / "new", partial / "old"
-        for part in (new, old):
-            part.mkdir()
+    with _temporary(_partial(folder / folder.name), folder) as new:
+        new.mkdir()
         yield new
         _flush_tree(new)
-        _exchange(folder, names, new, old)
+        for name in reversed(names):
+            (folder / name).unlink(missing_ok=True)
+        for name in names:
+            if (new / name).exists():
+                (new / name).replace(folder / name)
         flush_folder(folder)
 
 
@@ -210,39 +215,6 @@ def _temporary(partial: Path, path: Path) -> Iterator[Path]:
         raise
     finally:
         _remove(partial)
-
-
-def _rename(partial: Path, path: Path, previous: Path | None, *, durable: bool = True) -> None:
-    """Rename `partial` to `path`. If `previous` is not None, first rename an old file at `path` to
-    `previous`, and restore the old file if the second rename fails."""
-    kept = previous if os.path.lexists(path) else None
-    if kept is not None:
-        path.replace(kept)
-    try:
-        partial.replace(path)
-    except BaseException:
-        if kept is not None:
-            kept.replace(path)
-        raise
-    if durable:
-        flush_folder(path.parent)
-
-
-def _exchange(folder: Path, names: Sequence[str], new: Path, old: Path) -> None:
-    """Move files with the given names from `folder` to `old`, and then from `new` to `folder`. If a move
-    fails, undo all moves."""
-    moves = [(folder / name, old / name) for name in reversed(names)]
-    moves += [(new / name, folder / name) for name in names]
-    moved: list[tuple[Path, Path]] = []
-    try:
-        for source, target in moves:
-            if os.path.lexists(source):
-                source.replace(target)
-                moved.append((source, target))
-    except BaseException:
-        for source, target in reversed(moved):
-            target.replace(source)
-        raise
 
 
 def _flush(path: Path) -> None:

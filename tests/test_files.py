@@ -95,9 +95,6 @@ def test_a_full_disk_leaves_the_old_content_and_names_the_target(tmp_path, monke
             atomic_write(tmp_path / "a", b"new")
         with pytest.raises(OSError, match="No space left.*/folder'$"):
             write_folder(tmp_path / "folder", "new")
-        with pytest.raises(OSError, match="No space left"):
-            with atomic_file(tmp_path / "a", previous=tmp_path / "b") as partial:
-                partial.write_bytes(b"new")
     assert contents(tmp_path) == before
     assert names(tmp_path) == ["a", "folder"]
 
@@ -153,13 +150,6 @@ def test_a_folder_is_replaced_with_all_that_it_contained(tmp_path):
     write_folder(tmp_path / "folder", "new")
     assert contents(tmp_path) == {"folder/b": "new", "folder/deep/a": "new"}
     assert names(tmp_path) == ["folder"]
-
-
-def test_the_previous_file_is_kept_on_request(tmp_path):
-    for text in (b"1", b"2", b"3"):
-        with atomic_file(tmp_path / "now", previous=tmp_path / "before") as partial:
-            partial.write_bytes(text)
-    assert contents(tmp_path) == {"now": "3", "before": "2"}
 
 
 def test_what_is_of_another_kind_is_refused_before_the_work(tmp_path):
@@ -271,27 +261,6 @@ def test_a_set_of_files_replaces_another(tmp_path):
     export(tmp_path / "out", force=True, weights="2", options="2")
     assert contents(tmp_path / "out") == {"weights": "2", "options": "2", "notes": "mine"}
     assert names(tmp_path / "out") == ["notes", "options", "weights"]
-
-
-@pytest.mark.parametrize("moment", range(5))
-def test_a_set_is_put_back_when_a_move_fails(tmp_path, monkeypatch, moment):
-    export(tmp_path / "out", weights="1", softmax="1", options="1")
-    moves, right = [], Path.replace
-
-    def replace(source, target):
-        moves.append(source.name)
-        return no_space() if len(moves) == moment + 1 else right(source, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", replace)
-        with pytest.raises(OSError, match="No space left"):
-            export(tmp_path / "out", force=True, weights="2", options="2")
-    # The options, which say that the set is complete, are the first to go and the last to come.
-    assert [*moves][: moment + 1] == ["options", "softmax", "weights", "weights", "options"][
-        : moment + 1
-    ]
-    assert contents(tmp_path / "out") == {"weights": "1", "softmax": "1", "options": "1"}
-    assert names(tmp_path) == ["out"] and len(names(tmp_path / "out")) == 3
 
 
 def test_remains_of_killed_processes(tmp_path):
