@@ -17,7 +17,7 @@ import srsly
 
 from scripts.marked_page import ROOT, Row, renew, table
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.weights_readme import training_words
+from spacy_elmo.lab.package import training_words
 
 _NONE = "No model of another language is in this repository yet."
 _PERPLEXITIES = (

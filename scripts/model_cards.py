@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scripts.marked_page import ROOT
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.weights_readme import model_card
+from spacy_elmo.lab.package import model_card
 from spacy_elmo.text.json_object import read_json_object
 
 

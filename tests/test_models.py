@@ -12,7 +12,7 @@ import spacy
 import srsly
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.weights_package import write_package
+from spacy_elmo.lab.package import write_package
 from tests import packages, tiny
 
 pytestmark = pytest.mark.slow

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from tests import tiny
@@ -44,19 +42,3 @@ def test_what_cannot_be_packaged_is_one_message(tmp_path):
     (tmp_path / "card.json").write_text("[]")
     code, output = invoke(tmp_path, "--card", tmp_path / "card.json")
     assert code == 1 and "must contain a JSON object" in output
-
-
-@pytest.mark.parametrize("name", ["spacy_elmo_v1", "class_v1", "json_v2"])
-def test_a_package_does_not_hide_another_module(tmp_path, name):
-    write(tmp_path, head=False)
-    options = "--name", name, "--licence", "CC0 1.0"
-    code, output = elmo("package", tmp_path / "la.safetensors", tmp_path / "models", *options)
-    assert code == 1 and f"{name!r} would be a package with the name" in output
-    assert not (tmp_path / "models").exists()
-
-
-@pytest.mark.parametrize("version", ["1.0 final", '1.0"', "one"])
-def test_versions_that_pip_refuses(tmp_path, version):
-    write(tmp_path, head=False)
-    code, output = invoke(tmp_path, "--licence", "CC0 1.0", "--version", version)
-    assert code == 1 and "is no version of a Python package" in output

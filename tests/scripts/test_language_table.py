@@ -7,8 +7,7 @@ import pytest
 from scripts.language_table import choice, reports_of_models, score_rows, tables
 from scripts.marked_page import ROOT, renewed
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.weights_package import write_package
-from spacy_elmo.pipeline.weights_readme import training_words
+from spacy_elmo.lab.package import training_words, write_package
 from tests import tiny
 
 REPORT = """# Title
