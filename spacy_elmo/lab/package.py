@@ -295,7 +295,7 @@ def _training_rows(card: Mapping[str, Any], spelling: Spelling) -> list[str]:
     if teacher := card.get("teacher"):
         text = ", ".join(str(teacher[field]) for field in ("name", "licence") if teacher.get(field))
         rows["teacher"] = text or "unknown"
-    rules = [spelling.form] if spelling.form else []
+    rules: list[str] = [spelling.form] if spelling.form else []
     for character, text in spelling.replace:
         shown = f"becomes {''.join(map(_visible, text))}" if text else "is dropped"
         rules.append(f"{_visible(character)} {shown}")
