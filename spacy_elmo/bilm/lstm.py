@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig, Precision
-from .kernels.fused_lstm import FusedDirection
-from .kernels.fused_lstm_gradient import FusedLSTM
+from .kernels.fused_lstm import FusedDirection, FusedLSTM
 from .kernels.native import has_kernels
 from .kernels.plain_lstm import Clips, PlainDirections, PlainLSTM
 

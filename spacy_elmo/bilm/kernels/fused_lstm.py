@@ -10,20 +10,27 @@ do not depend on other sequences in the batch. In bfloat16 the C function requir
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from .native import functions
 from .panels import pack, padded, rows_apart
 from .plain_lstm import Clips, blocks
+from .weight_gradient import weight_gradient
 
 _FEW_ROWS = 6
 """Up to this mean number of sequences per time step, the products x W_x of all time steps are computed first.
 Then each time step reads only half of the weights, W_h. The bits of the results do not change."""
+
+
+MAX_KEPT_ROWS = 8192
+"""Largest sum of sequence lengths for which all activations are kept for the backward pass. Larger batches
+are divided into blocks of time steps, and the backward pass computes the activations in each block again."""
 
 
 class Forward(NamedTuple):
@@ -47,19 +54,6 @@ class Forward(NamedTuple):
     """The output h after the last time step of each sequence, (sequences, P)."""
     c: Tensor
     """The cell state c after the last time step of each sequence, (sequences, C)."""
-
-
-class Gradients(NamedTuple):
-    """Results of a backward pass. All gradients are padded in the same way as the results in `Forward`."""
-
-    dgates: Tensor
-    """Gradient of the gates before their activations, in the shape and data type of `Forward.gates`."""
-    doutputs: Tensor
-    """Gradient of the outputs before clipping, in the shape of `Forward.outputs` and the type of `dgates`."""
-    dx: Tensor | None
-    """Gradient of the input, in the shape of `Forward.outputs`, float32. None if it was not requested."""
-    dbias: Tensor
-    """Gradient of the bias, float32, with one number for each column of `dgates`."""
 
 
 class FusedWeights(NamedTuple):
@@ -198,7 +192,7 @@ def backward(
     dstate: Tensor,
     *,
     inputs: bool,
-) -> Gradients:
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     """Compute the gradients of `forward`, from the last time step to the first.
 
     Args:
@@ -211,6 +205,12 @@ def backward(
             of `h` and `c`, with columns padded to a multiple of 16. Both tensors are overwritten with the
             gradients before the first time step.
         inputs: whether to compute the gradient of the inputs.
+
+    Returns:
+        The gradient of the gates before their activations, in the shape and data type of `Forward.gates`; the
+        gradient of the outputs before clipping, in the shape of `Forward.outputs` and the same data type; the
+        gradient of the input, in the shape of `Forward.outputs`, float32, or None; and the gradient of the bias,
+        float32, with one number for each column of the gates. All are padded like the results in `Forward`.
     """
     assert kept.gates is not None and kept.cells is not None
     wide_width, wide_dim = kept.outputs.shape[1], kept.cells.shape[1]
@@ -227,7 +227,117 @@ def backward(
         kept.gates, kept.cells, first_cells, kept.outputs, dgiven,
         dgates, dgates.stride(0), doutputs, dx, dhidden, dstate, dbias,
     )  # fmt: skip
-    return Gradients(dgates, doutputs, dx, dbias.sum(0))
+    return dgates, doutputs, dx, dbias.sum(0)
+
+
+class FusedLSTM(torch.autograd.Function):
+    """Equivalent of `FusedDirection.run` as an autograd function. C functions compute both passes."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        input: Tensor,
+        recurrent: Tensor,
+        bias: Tensor,
+        projection: Tensor | None,
+        h: Tensor,
+        c: Tensor,
+        batch_sizes: list[int],
+        clips: Clips,
+        compute_dtype: torch.dtype,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Run one direction over packed sequences. For x, h, c and `batch_sizes`, see
+        `FusedDirection.run`, and for the other arguments `FusedDirection`."""
+        weights = pack_forward(input, recurrent, projection, compute_dtype)
+        kept: list[Tensor | None] = []
+        if len(x) <= MAX_KEPT_ROWS:
+            result = forward(weights, bias, clips, x, h, c, batch_sizes, keep=True)
+            y, last_h, last_c = narrowed(result.outputs, x.shape[1]), result.h, result.c
+            kept = [h, c, *result]
+        else:
+            y, last_h, last_c = torch.empty_like(x), h, c
+            for steps, part in blocks(batch_sizes):
+                n = batch_sizes[steps.start]
+                kept += [last_h[:n], last_c[:n]]
+                result = forward(
+                    weights, bias, clips, x[part], last_h, last_c, batch_sizes[steps], keep=False
+                )
+                y[part] = result.outputs[:, : x.shape[1]]
+                last_h, last_c = result.h, result.c
+        ctx.save_for_backward(x, input, recurrent, bias, projection, *kept)
+        ctx.batch_sizes, ctx.clips = batch_sizes, clips
+        ctx.compute_dtype, ctx.sequences = compute_dtype, len(h)
+        ctx.mark_non_differentiable(last_h, last_c)
+        return y, last_h, last_c
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor, _dh: Tensor, _dc: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the arguments of `forward`."""
+        with torch.autocast("cpu", enabled=False):  # the types are those of the forward pass
+            return _backward(ctx, dy)
+
+
+def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+    x, input, recurrent, bias, projection = ctx.saved_tensors[:5]
+    width, dim = input.shape[0], len(bias) // 4
+    weights = pack_backward(input, recurrent, projection, ctx.compute_dtype)
+    dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+    dh = x.new_zeros((ctx.sequences, padded(width)))
+    dc = x.new_zeros((ctx.sequences, padded(dim)))
+    dbias = x.new_zeros(4 * dc.shape[1])
+    dgates = dprojection = None
+    for batch_sizes, part, first_cells, kept in _blocks(ctx):
+        dblock, doutputs, dx_block, dbias_block = backward(
+            weights,
+            ctx.clips,
+            kept,
+            first_cells,
+            batch_sizes,
+            dy[part],
+            dh,
+            dc,
+            inputs=dx is not None,
+        )
+        if dx is not None and dx_block is not None:
+            dx[part] = dx_block[:, :width]
+        dbias += dbias_block
+        dgates = weight_gradient(kept.xh, dblock, into=dgates)
+        if projection is not None:
+            dprojection = weight_gradient(kept.hiddens, doutputs, into=dprojection)
+    assert dgates is not None  # there is at least one block
+    by_gate = dgates.view(2, -1, 4, dc.shape[1])[:, :width, :, :dim]
+    dinput, drecurrent = by_gate.reshape(2, width, 4 * dim)
+    return (
+        dx, dinput, drecurrent,
+        dbias.view(4, -1)[:, :dim].reshape(-1),
+        None if projection is None or dprojection is None else dprojection[:dim, :width],
+        dh[:, :width] if ctx.needs_input_grad[5] else None,
+        dc[:, :dim] if ctx.needs_input_grad[6] else None,
+        None, None, None,
+    )  # fmt: skip
+
+
+def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
+    """Yield blocks of time steps, the last block first. If the forward pass kept the gates, all time steps
+    are one block. If not, the forward pass of each block is computed again.
+
+    Yields:
+        For each block: the batch sizes, the slice of packed rows, the cell state before the block, and the
+        results of the forward pass.
+    """
+    x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
+    if len(x) <= MAX_KEPT_ROWS:
+        _, c, *result = kept
+        yield ctx.batch_sizes, slice(0, len(x)), c, Forward(*result)
+        return
+    weights = pack_forward(input, recurrent, projection, ctx.compute_dtype)
+    states = zip(kept[::2], kept[1::2], strict=True)
+    for (steps, part), (h, c) in reversed(list(zip(blocks(ctx.batch_sizes), states, strict=True))):
+        batch_sizes = ctx.batch_sizes[steps]
+        again = forward(weights, bias, ctx.clips, x[part], h, c, batch_sizes, keep=True)
+        yield batch_sizes, part, c, again
 
 
 def _by_gate(weight: Tensor) -> Tensor:

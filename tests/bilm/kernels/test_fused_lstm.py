@@ -8,9 +8,8 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.kernels import fused_lstm, fused_lstm_gradient, native, plain_lstm
-from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection
-from spacy_elmo.bilm.kernels.fused_lstm_gradient import FusedLSTM
+from spacy_elmo.bilm.kernels import fused_lstm, native, plain_lstm
+from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, FusedLSTM
 from spacy_elmo.bilm.kernels.native import has_kernels
 from spacy_elmo.bilm.kernels.plain_lstm import Clips, PlainLSTM
 from tests.threads import torch_threads
@@ -97,7 +96,7 @@ def test_values_and_gradients_of_any_sizes(sizes, dtype, kept):
     single = [None if t is None else t.float() for t in arguments]
     with pytest.MonkeyPatch.context() as patch:
         if not kept:
-            patch.setattr(fused_lstm_gradient, "MAX_KEPT_ROWS", 0)
+            patch.setattr(fused_lstm, "MAX_KEPT_ROWS", 0)
             patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", 7)
         found = with_gradients(FusedLSTM.apply, single, *rest, dtype)
     assert_similar(found[0], expected[0], TOLERANCE[dtype])
