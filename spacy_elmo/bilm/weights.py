@@ -105,35 +105,10 @@ class Weights:
             self, tensors=tensors, vocabulary=self.vocabulary if self.config.n_words else []
         )
 
-    def info(self) -> dict[str, Any]:
-        """Return a summary of the content in JSON types.
-
-        Returns:
-            A dict with these entries:
-
-            - `layers`, `width`: number of layers, and length of their vectors, as in `doc._.elmo_layers`
-            - `dtype`: data types of the tensors; `head`: True if there is a softmax layer
-            - `parameters`: number of parameters of the biLM, without the softmax layer
-            - `tensors`: number of parameters in each part of the network, such as `lstm.0`
-            - `vocabulary`, `alphabet`: number of words and of characters
-            - `config`, `card`: configuration and model card, as dicts
-        """
-        groups: dict[str, int] = {}
-        for name, tensor in sorted(self.tensors.items()):
-            group = "head" if name.startswith(_HEAD) else ".".join(name.split(".")[:2])
-            groups[group] = groups.get(group, 0) + tensor.numel()
-        return {
-            "layers": self.config.layers + 1,
-            "width": self.config.width,
-            "dtype": sorted({str(t.dtype).removeprefix("torch.") for t in self.tensors.values()}),
-            "parameters": sum(groups.values()) - groups.get("head", 0),
-            "tensors": groups,
-            "head": "head" in groups,
-            "vocabulary": len(self.vocabulary),
-            "alphabet": len(self.alphabet),
-            "config": self.config.to_dict(),
-            "card": self.card,
-        }
+    @property
+    def has_head(self) -> bool:
+        """True if there is a softmax layer."""
+        return any(name.startswith(_HEAD) for name in self.tensors)
 
     def digest(self) -> str:
         """Return a hash of everything that determines vectors and predictions, which is everything except the

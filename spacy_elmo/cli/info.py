@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from wasabi import msg
 
 from .errors import report_errors
 from .terminal import file_size, printable
+
+if TYPE_CHECKING:
+    from ..bilm.weights import Weights
 
 _UNKNOWN = "not stated"
 _USE = ("language", "tokenizer", "casing", "licence")
@@ -49,7 +52,7 @@ def info_cli(
                 "file": str(path),
                 "bytes": path.stat().st_size,
                 "sha256": sha256_of(path),
-                **Weights.load(path).info(),
+                **_summary(Weights.load(path)),
             }
     if as_json:
         typer.echo(json.dumps(info, indent=2))
@@ -97,6 +100,26 @@ def _installation() -> dict[str, Any]:
             name: {"language": Weights.load_card(file).get("language"), "file": str(file)}
             for name, file in files.items()
         },
+    }
+
+
+def _summary(weights: Weights) -> dict[str, Any]:
+    """Return a summary of weights in JSON types."""
+    parts: dict[str, int] = {}  # number of parameters in each part of the network, such as `lstm.0`
+    for name, tensor in sorted(weights.tensors.items()):
+        part = "head" if name.startswith("head.") else ".".join(name.split(".")[:2])
+        parts[part] = parts.get(part, 0) + tensor.numel()
+    return {
+        "layers": weights.config.layers + 1,
+        "width": weights.config.width,
+        "dtype": sorted({str(t.dtype).removeprefix("torch.") for t in weights.tensors.values()}),
+        "parameters": sum(parts.values()) - parts.get("head", 0),
+        "tensors": parts,
+        "head": weights.has_head,
+        "vocabulary": len(weights.vocabulary),
+        "alphabet": len(weights.alphabet),
+        "config": weights.config.to_dict(),
+        "card": weights.card,
     }
 
 

@@ -36,15 +36,6 @@ class TokenCache(nn.Module):
         self._calls = itertools.count(1)
         self._store: _Store | None = None
 
-    @property
-    def alphabet(self) -> str:
-        """The characters that have a vector in the encoder; see `TokenEncoder.alphabet`."""
-        return self.encoder.alphabet
-
-    def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words and characters of the encoder; see `TokenEncoder.set_vocabulary`."""
-        self.encoder.set_vocabulary(vocabulary, alphabet)
-
     def ids(self, words: Sequence[str]) -> Tensor:
         """Return the token ids of each word; see `TokenEncoder.ids`."""
         return self.encoder.ids(words)

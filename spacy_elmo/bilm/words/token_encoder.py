@@ -4,7 +4,6 @@ integers to a vector."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -20,19 +19,22 @@ from .dense import Dense
 _OOV = "<oov>"
 
 
-class TokenEncoder(Protocol):
-    """Interface of token encoders, which compute layer 0 of the biLM, the context-free vectors of words."""
+class TokenEncoder(nn.Module):
+    """Base class of token encoders, which compute layer 0 of the biLM, the context-free vectors of words. Calling
+    the module computes the vectors of words, (words, projection), from the result of the method `ids`."""
 
-    boundaries: tuple[str, str]
+    boundaries: tuple[str, str] = (BOS, EOS)
     """The words that mark the start and the end of a sentence, such as `<S>` and `</S>`."""
 
     @property
     def alphabet(self) -> str:
         """The characters that have a vector, in the order of their ids. The alphabet is empty if the encoder
         reads bytes or no characters."""
+        return ""
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Set the words and the characters of the embedding matrices, in the order of the rows.
+        """Set the words and the characters of the embedding matrices, in the order of the rows. An encoder that
+        has no such matrix ignores them.
 
         Raises:
             ValueError: a special token, such as `<S>`, is missing.
@@ -40,11 +42,9 @@ class TokenEncoder(Protocol):
         """
 
     def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the token ids of each word, which are the input of `__call__`: integers, (words, ids per
-        word) or, with one id per word, (words,)."""
-
-    def __call__(self, ids: Tensor, /) -> Tensor:
-        """Compute the vectors of words, (words, projection), from the result of the method `ids`."""
+        """Return the token ids of each word: integers, (words, ids per word) or, with one id per word,
+        (words,)."""
+        raise NotImplementedError
 
 
 def token_encoder(config: BiLMConfig) -> TokenEncoder:
@@ -54,20 +54,14 @@ def token_encoder(config: BiLMConfig) -> TokenEncoder:
     return WordEncoder(config) if config.n_words else CharEncoder(config)
 
 
-class CharEncoder(CharacterCNN):
+class CharEncoder(CharacterCNN, TokenEncoder):
     """The token encoder of bilm-tf for characters: a character CNN over a word's bytes, and a projection."""
-
-    boundaries = (BOS, EOS)
-    alphabet = ""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__(config, characters=N_CHARACTERS, padding=PADDING)
         # bilm-tf has no projection if the sizes are equal.
         has_projection = config.n_filters != config.projection or config.square_projections
         self.projection = Dense(config.n_filters, config.projection) if has_projection else None
-
-    def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
-        """Do nothing, because this encoder needs no vocabulary and no alphabet."""
 
     def ids(self, words: Sequence[str]) -> Tensor:
         """Return the character ids of each word, (words, max_characters)."""
@@ -82,12 +76,9 @@ class CharEncoder(CharacterCNN):
         return x.to(self.characters.dtype)
 
 
-class WordEncoder(nn.Module):
+class WordEncoder(TokenEncoder):
     """A token encoder that looks up word vectors in an embedding matrix. It is for bilm-tf models
     without a character CNN, and for bilm-tf models with word vectors that were dumped to a file."""
-
-    boundaries = (BOS, EOS)
-    alphabet = ""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
@@ -116,7 +107,7 @@ class WordEncoder(nn.Module):
         return nn.functional.embedding(ids, self.words)
 
 
-class LexiconEncoder(nn.Module):
+class LexiconEncoder(TokenEncoder):
     """The token encoder of ELMoForManyLangs (`ConvTokenEmbedder`).
 
     The encoder concatenates a word vector from an embedding matrix and the features of a character CNN over
@@ -149,7 +140,6 @@ class LexiconEncoder(nn.Module):
 
     @property
     def alphabet(self) -> str:
-        """The characters that have a vector, in the order of their ids."""
         return self._alphabet.characters
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:

@@ -76,7 +76,7 @@ class Explorer:
         opened = OccurrenceIndex(index)
         nlp = index_pipeline(opened.about, weights)
         loaded = Weights.load(find_weights(weights))
-        has_head = loaded.info()["head"]
+        has_head = loaded.has_head
         return cls(
             nlp, opened, LanguageModel(loaded) if has_head else None, name=Path(weights).name
         )

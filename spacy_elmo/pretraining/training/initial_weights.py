@@ -55,7 +55,7 @@ def read_given_weights(config: PretrainConfig) -> tuple[PretrainConfig, GivenWei
         config, initial = _read_initial(config, config.paths.init)
     if config.paths.teacher is not None:
         teacher = Weights.load(find_weights(config.paths.teacher))
-        if not ({BOS, EOS, UNK} <= set(teacher.vocabulary) and teacher.info()["head"]):
+        if not ({BOS, EOS, UNK} <= set(teacher.vocabulary) and teacher.has_head):
             raise ValueError(
                 f"paths.teacher = {config.paths.teacher} has no softmax with <S>, </S> and <UNK>. Use a bundled biLM,"
                 " model-best.safetensors of a run, or the file that `package --head` writes"
