@@ -73,6 +73,12 @@ def init_config_cli(
         str | None,
         typer.Option("--from", metavar="NAME", help="Copy a shipped config (see --list) unchanged"),
     ] = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add elmo to this config for spacy train: a listener replaces the tok2vec of each component"
+        ),
+    ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the shipped configs")] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite CONFIG")] = False,
 ) -> None:
@@ -101,6 +107,13 @@ def init_config_cli(
                     " config, for example: spacy train CONFIG --nlp.lang de --components.elmo.weights PATH"
                 )
             text = _shipped(shipped)
+        elif base is not None:
+            if pipeline or optimize or vectors or lang:
+                raise ValueError(
+                    "--base keeps the components and the language of its config, so --weights is the"
+                    " only other option"
+                )
+            text = _with_elmo(base, weights)
         else:
             listed = (name.strip() for name in pipeline.split(","))
             names = [name for name in dict.fromkeys(listed) if name not in ("", "elmo")]
@@ -113,7 +126,7 @@ def init_config_cli(
             partial.write_text(text, encoding="utf8")
         msg.good(f"Config: {config_path}")
         if shipped is None:
-            typer.echo(_next(config_path, train=bool(names)))
+            typer.echo(_next(config_path, train=base is not None or bool(names)))
 
 
 def _list() -> None:
@@ -132,6 +145,18 @@ def _shipped(name: str) -> str:
             f"--from {name}: there is no shipped config of this name. Choose one of {', '.join(configs)}"
         )
     return configs[name].read_text(encoding="utf8").rstrip("\n") + "\n"
+
+
+def _with_elmo(base: Path, weights: str | None) -> str:
+    from spacy.util import load_config
+
+    from ..pipeline.training_config import with_elmo
+    from ..weight_names import default_weights
+
+    config = load_config(base)
+    if weights is None:
+        weights = default_weights(config["nlp"]["lang"])
+    return with_elmo(config, weights).to_str() + "\n"
 
 
 def _blank(weights: str | None, lang: str | None) -> Language:

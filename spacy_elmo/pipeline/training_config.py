@@ -11,6 +11,7 @@ from typing import Any
 
 from spacy.language import Language
 from spacy.util import load_config
+from thinc.api import Config
 
 _PACKAGE = Path(__file__).parents[1]
 _KNOWLEDGE_BASE = "entity_linker"
@@ -73,6 +74,35 @@ def add_listening(
             recipe["embed"]["include_static_vectors"] = vectors
             model["tok2vec"] = recipe if accurate else recipe["input"]
         nlp.add_pipe(name, config=settings)
+
+
+def with_elmo(config: Config, weights: str) -> Config:
+    """Return the config of a pipeline with `elmo` as its first component, and a listener in place of each `tok2vec`.
+
+    A `tok2vec` component that nothing reads any more is removed.
+
+    Args:
+        config: a config for `spacy train`, with its variables unresolved.
+        weights: the option `weights` of the component.
+    """
+    config = config.copy()
+    components = config["components"]
+    for block in components.values():
+        _replace_tok2vec(block.get("model", {}))
+    if not any("Tok2VecListener" in Config(block).to_str() for block in components.values()):
+        components.pop("tok2vec", None)
+    names = [name for name in config["nlp"]["pipeline"] if name in components]
+    config["nlp"]["pipeline"] = ["elmo", *names]
+    components["elmo"] = {"factory": "elmo", "weights": weights}
+    return config
+
+
+def _replace_tok2vec(block: dict[str, Any]) -> None:
+    for key, value in block.items():
+        if key == "tok2vec" and "@architectures" in value:
+            block[key] = {"@architectures": "spacy-elmo.ElmoListener.v1", "upstream": "elmo"}
+        elif isinstance(value, dict):
+            _replace_tok2vec(value)
 
 
 def _settings(nlp: Language, name: str) -> dict[str, Any]:

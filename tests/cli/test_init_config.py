@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.cli import app
+from spacy.cli.init_config import init_config as spacy_init_config
 from spacy.util import load_config
 from thinc.api import Adam
 from typer.testing import CliRunner
@@ -237,3 +238,22 @@ def test_from_foreign_weights_to_an_installed_package(tmp_path, monkeypatch):
 def python(*arguments):
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_elmo_is_added_to_a_config(tmp_path):
+    """Listeners replace those of the component tok2vec in a config of spaCy's `init config`, and it goes."""
+    base, path = tmp_path / "base.cfg", tmp_path / "my.cfg"
+    config = spacy_init_config(lang="en", pipeline=["tagger", "ner"])
+    config["components"]["tagger"]["label_smoothing"] = 0.1
+    config.to_disk(base)
+    assert invoke(path, "--base", base, "--weights", "en_mini_v4").exit_code == 0
+    written = load_config(path)
+    assert written["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]
+    assert set(written["components"]) == {"elmo", "tagger", "ner"}
+    assert written["components"]["tagger"]["label_smoothing"] == 0.1
+    nlp = spacy.util.load_model_from_config(written, auto_fill=True)
+    assert [name for name in nlp.pipe_names if nlp.get_pipe("elmo").listener_map.get(name)] == [
+        "tagger",
+        "ner",
+    ]
+    assert "--base keeps" in words(invoke(path, "--base", base, "--lang", "de", "--force"))
