@@ -148,7 +148,7 @@ def test_documentation(tmp_path, monkeypatch):
     exec(program, actual)
     assert_ours(actual["layers"], weights.build_bilm(), actual["sentences"])
     np.testing.assert_allclose(actual["elmo"], actual["layers"].mean(0))
-    for word in ["x" * 60, "é" * 30, "", "\u3000"]:
+    for word in ["x" * 60, "é" * 30, "", "\u3000", "<S>", "</S>", "<UNK>"]:
         np.testing.assert_array_equal(
             actual["spell"](word), weights.build_bilm().token_ids([word])[0]
         )
