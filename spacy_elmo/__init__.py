@@ -12,7 +12,7 @@ from .about import __version__
 
 if TYPE_CHECKING:
     from .bilm.weights import Weights
-    from .converters.api import convert
+    from .converters.convert import convert
     from .lab.embed import Embedder, embed
     from .lab.language_model import LanguageModel
     from .lab.search.index import SearchIndex
@@ -49,7 +49,7 @@ _MODULES = {
     "PretrainingStopped": ".pretraining.training.trainer",
     "SearchIndex": ".lab.search.index",
     "Weights": ".bilm.weights",
-    "convert": ".converters.api",
+    "convert": ".converters.convert",
     "embed": ".lab.embed",
     "install_extensions": ".pipeline.store.extensions",
     "layers_of": ".pipeline.store.extensions",
