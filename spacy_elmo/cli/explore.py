@@ -81,7 +81,7 @@ def _index(
 ) -> Iterator[Path]:
     """Yield the folder of a word index: `corpus` itself, if this is an index. Otherwise create a temporary
     index of the text `corpus`."""
-    from ..lab.search.index_files import is_index
+    from ..lab.contexts.index_files import is_index
 
     if is_index(Path(corpus)):
         if lang is not None or tokenized:

@@ -16,10 +16,10 @@ def make_word_index(
     progress bar, and return the number of tokens."""
     from ..lab.contexts.write_occurrences import write_occurrences
     from ..lab.corpora.documents import corpus_files
-    from ..lab.search.corpus_index import corpus_source
+    from ..lab.corpora.pipelines import source_of
 
     nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
-    about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
+    about = source_of(nlp, source, lang=lang, tokenized=tokenized)
     tokens = 0
     # The text is read twice.
     with reading_bar(lambda: 2 * corpus_files(text), quiet=quiet) as bar:

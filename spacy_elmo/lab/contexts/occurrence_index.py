@@ -15,9 +15,9 @@ from ...npy_file import read_npy
 from ...pipeline.encode.spans import rule_spans
 from ...pipeline.store.extensions import layers_of
 from ...text.documents import json_lines
-from ..search.exact import ExactNeighbors
-from ..search.index_files import IndexFormat, open_index
-from ..search.normalize import normalize
+from ..normalize import normalize
+from .exact import ExactNeighbors
+from .index_files import IndexFormat, open_index
 from .occurrences import Occurrence, Occurrences, sentence_text
 
 OCCURRENCES = IndexFormat(
@@ -69,7 +69,7 @@ class OccurrenceIndex:
     def __init__(self, folder: str | Path) -> None:
         settings, files = open_index(Path(folder), OCCURRENCES)
         self.about: dict[str, Any] = settings["about"]
-        """Metadata on the pipeline that has computed the vectors; see `corpus_source`."""
+        """Metadata on the pipeline that has computed the vectors; see `source_of`."""
         self.tokens: int = settings["tokens"]
         """Number of tokens of the corpus, without whitespace."""
         self._sentences = list(json_lines(files["sentences.jsonl"], _sentence, "strict"))

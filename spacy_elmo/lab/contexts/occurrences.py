@@ -21,7 +21,7 @@ from ...pipeline.encode.spans import rule_spans
 from ..corpora.documents import Document
 from ..corpora.pipelines import LayerSelection, elmo_and_later, find_elmo
 from ..corpora.senses import SenseInstance
-from ..search.normalize import normalize
+from ..normalize import normalize
 
 _BATCH_SIZE = 64
 """Number of Docs in a batch for the biLM."""

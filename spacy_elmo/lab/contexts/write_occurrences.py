@@ -16,7 +16,7 @@ from ...pipeline.encode.encoder import layers_and_width
 from ...pipeline.encode.spans import rule_spans
 from ..corpora.documents import read_docs
 from ..corpora.pipelines import elmo_and_later, find_elmo
-from ..search.index_files import written_index
+from .index_files import written_index
 from .occurrence_index import MAX_OCCURRENCES, OCCURRENCES, numpy_layers
 from .occurrences import sentence_text
 
@@ -37,7 +37,7 @@ def write_occurrences(
 
     Args:
         text: file, folder or glob pattern of the corpus.
-        about: metadata to store with the index, from `corpus_source`.
+        about: metadata to store with the index, from `source_of`.
         tokenized: True if the texts are already tokenized, with spaces between words.
         max_occurrences: the index stores vectors for at most this many occurrences of a word.
 

@@ -17,10 +17,9 @@ from ...weight_names import find_weights
 from ..contexts.neighbors import nearest
 from ..contexts.occurrence_index import OccurrenceIndex, numpy_layers
 from ..contexts.occurrence_map import project
-from ..corpora.pipelines import elmo_and_later
+from ..corpora.pipelines import elmo_and_later, load_again
 from ..language_model import Context, LanguageModel
-from ..search.corpus_index import index_pipeline
-from ..search.normalize import normalize
+from ..normalize import normalize
 from .word_view import word_view
 
 Answer: TypeAlias = dict[str, Any]
@@ -74,7 +73,7 @@ class Explorer:
             ValueError: the index was computed with other weights, or a file is damaged.
         """
         opened = OccurrenceIndex(index)
-        nlp = index_pipeline(opened.about, weights)
+        nlp = load_again(opened.about, weights)
         loaded = Weights.load(find_weights(weights))
         has_head = loaded.has_head
         return cls(

@@ -3,9 +3,8 @@
 import pytest
 
 from spacy_elmo.lab.contexts.write_occurrences import write_occurrences
-from spacy_elmo.lab.corpora.pipelines import load_pipeline
+from spacy_elmo.lab.corpora.pipelines import load_pipeline, source_of
 from spacy_elmo.lab.explore.explorer import Explorer
-from spacy_elmo.lab.search.corpus_index import corpus_source
 
 WEIGHTS = "en_mini_v4"
 TEXT = """He sat on the muddy bank of the river.
@@ -23,7 +22,7 @@ def index_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("explore")
     (folder / "text.txt").write_text(TEXT, encoding="utf8")
     nlp, _ = load_pipeline(WEIGHTS)
-    about = corpus_source(nlp, WEIGHTS, lang=None, tokenized=False)
+    about = source_of(nlp, WEIGHTS, lang=None, tokenized=False)
     tokens = sum(write_occurrences(folder / "index", nlp, str(folder / "text.txt"), about=about))
     assert tokens > 50
     return folder / "index"

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import srsly
-
 from ...digest import check_digests, with_digests
 from ...files import atomic_file, atomic_folder, atomic_write, remove_partial, temporary_folder
-from ...text.documents import json_lines
 from ...text.json_object import read_json_object
 
 _SETTINGS = "index.json"
-_FORMAT = re.compile(rb'"format"\s*:\s*"spacy-elmo (search|occurrences) ')
+_FORMAT = re.compile(rb'"format"\s*:\s*"spacy-elmo occurrences ')
 
 
 class IndexFormat(NamedTuple):
-    """File format of one type of index, such as `SearchIndex`."""
+    """File format of one type of index, such as `OccurrenceIndex`."""
 
     name: str
     """Name and version of the format, which the settings file contains."""
@@ -31,24 +28,6 @@ class IndexFormat(NamedTuple):
     """Names of all files in the folder of an index, except the settings file."""
     types: Mapping[str, Any]
     """Mapping from the name of each setting to its type."""
-
-
-SENTENCES = IndexFormat(
-    name="spacy-elmo search 1",
-    command="`spacy elmo search index`",
-    files=("vectors", "spans.jsonl"),
-    types={"layer": int | None, "method": str, "width": int, "about": dict},
-)
-"""File format of `SearchIndex`."""
-
-
-class IndexEntry(NamedTuple):
-    """Entry of a search index: the name of a Doc, and the token range and the text of a Span."""
-
-    doc_id: str
-    start: int
-    end: int
-    text: str
 
 
 @contextmanager
@@ -176,21 +155,6 @@ def is_index(folder: Path) -> bool:
         return False
 
 
-def write_entries(path: Path, entries: Sequence[IndexEntry]) -> None:
-    """Write the entries of a search index to a file."""
-    srsly.write_jsonl(path, entries)
-
-
-def read_entries(path: Path) -> list[IndexEntry]:
-    """Read the entries of a search index from a file that `write_entries` has written.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is damaged.
-    """
-    return list(json_lines(path, _entry, "strict"))
-
-
 def _load_settings(path: Path, kind: IndexFormat) -> dict[str, Any]:
     try:
         settings = read_json_object(path)
@@ -213,12 +177,3 @@ def _load_settings(path: Path, kind: IndexFormat) -> dict[str, Any]:
             value = json.dumps(settings[name]) if name in settings else "missing"
             raise ValueError(f"{path}: {name} is {value:.100}. The index is damaged. Make it again")
     return settings
-
-
-def _entry(row: object) -> IndexEntry:
-    if isinstance(row, list) and [type(part) for part in row] == [str, int, int, str]:
-        return IndexEntry(*row)
-    raise ValueError(
-        f"expected [name of a Doc, first token, end token, text], but got {json.dumps(row):.100}. The index is damaged."
-        " Make it again"
-    )
