@@ -69,9 +69,3 @@ def test_what_is_wrong_is_found_before_the_corpus_is_indexed(folder, monkeypatch
     assert code == 1 and f"Port {port} cannot be used" in output
     code, output = elmo("explore", folder, "a.txt")
     assert code == 1 and "is not a weights file" in output
-
-
-def test_sentence_index_is_no_word_index(folder):
-    assert elmo("search", "index", "w.safetensors", "a.txt", "index")[0] == 0
-    code, output = elmo("explore", "w.safetensors", "index")
-    assert code == 1 and "search index --unit word" in output
