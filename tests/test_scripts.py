@@ -3,6 +3,7 @@
 import configparser
 import json
 import re
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_before_a_release_only_the_date_is_missing():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf8")
     source = re.search(r"^Source = (\S+)$", config["metadata"]["project_urls"], re.MULTILINE)[1]
-    version = re.search(r'"(.+)"', (ROOT / "spacy_elmo/about.py").read_text("utf8"))[1]
+    version = runpy.run_path(str(ROOT / "spacy_elmo/about.py"))["__version__"]
     found = check_release.problems(f"v{version}", source)
     assert all(problem.startswith("CHANGELOG.md") for problem in found)
     wrong = "\n".join(check_release.problems("v9", "https://example.org"))
