@@ -52,7 +52,7 @@ def convert_cli(
         bool,
         typer.Option(
             "--accept",
-            help="Convert a model even if its options are missing or if it normalizes its layers (only for allennlp)",
+            help="If the options are missing, assume those of the published models (only for allennlp)",
         ),
     ] = False,
     warm: Annotated[

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -142,8 +142,7 @@ def convert(
             of parameters, with or without a `config.json` in its folder.
         options: ELMo options file (options.json); None: the file that AllenNLP before 1.0 packed into the
             archive, or the only JSON file in the folder with a section `lstm`.
-        accept: if there is no options file, assume the options of the published models. If the mixes were
-            trained with layer normalization over the whole batch, convert without this normalization.
+        accept: if there is no options file, assume the options of the published models.
 
     Returns:
         The weights, and notes for the user.
@@ -190,9 +189,6 @@ def _options_file(folder: Path) -> Path | None:
 
 # The conversion
 
-# The options files of AllenNLP's published models. Their names contain the LSTM cells, the projection and the highways.
-_PUBLISHED = re.compile(r"elmo_2x(\d+)_(\d+)_2048cnn_(\d)xhighway(_5\.5B)?_options\.json")
-_SIZES = {("1024", "128", "1"), ("2048", "256", "1"), ("4096", "512", "2")}
 ASSUMED = "relu, clips of 3, skip connections, 50 characters"
 """Settings that all published models share, and that cannot be derived from the shapes of the parameters."""
 
@@ -219,8 +215,8 @@ def to_weights(
         The weights, and notes for the user.
 
     Raises:
-        ValueError: there is no ELMo, or there are several; the options are missing, or the parameters do not
-            fit them; or the mixes use layer normalization, and `accept` is false.
+        ValueError: there is no ELMo, or there are several; or the options are missing, or the parameters do
+            not fit them.
     """
     prefixes = [name.removesuffix(CHARACTERS) for name in state if name.endswith(CHARACTERS)]
     if len(prefixes) != 1:
@@ -233,7 +229,7 @@ def to_weights(
     arrays = {n.removeprefix(prefix): array for n, array in state.items() if n.startswith(prefix)}
     arrays.pop("_word_embedding.weight", None)  # a cache of the character vectors of words
     config, notes = _config_of(options, arrays, settings, accept)
-    shapes = _shapes(config, len(arrays))
+    shapes = _shapes(config)
     mixes = {}
     for last in filter(re.compile(re.escape(elmo) + r"scalar_mix_\d+\.gamma").fullmatch, state):
         name = last.removesuffix(".gamma")
@@ -252,22 +248,16 @@ def to_weights(
     if rest := [name for name in state if not name.startswith(elmo)]:
         notes.append(f"left out parameters that are not of the ELMo: {', '.join(rest)[:200]}")
     if norms := [path for path, value in _settings(settings, "do_layer_norm") if value is True]:
-        normalized = (
-            f"{', '.join(norms)} = true: the model normalizes layers over whole batches, so a vector depends on the"
-            " other sentences in the batch. spacy-elmo does not support this"
+        notes.append(
+            f"{', '.join(norms)} = true: AllenNLP normalizes the layers of this model over whole batches, so a vector"
+            " depends on the other sentences in the batch. spacy-elmo does not"
         )
-        if not accept:
-            raise ValueError(
-                f"{normalized}. To convert without this normalization, set accept (`--accept`)"
-            )
-        notes.append(normalized)
     return Weights(config, {n: tensor.float() for n, tensor in tensors.items()}, card=card), notes
 
 
-def _shapes(config: BiLMConfig, parameters: int) -> dict[str, tuple[int, ...]]:
+def _shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
     """Return {name: shape} for AllenNLP's parameters of a biLM."""
-    shapes = our_shapes(config, parameters)
-    ours = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
+    ours = {n: torch.empty(shape, device="meta") for n, shape in our_shapes(config).items()}
     return {name: tuple(tensor.shape) for name, tensor in to_allennlp(ours, config).items()}
 
 
@@ -295,24 +285,16 @@ def _config_of(
 def _config_without_options(
     arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], accept: bool
 ) -> tuple[BiLMConfig, list[str]]:
-    """Return the configuration that the shapes of the parameters show, if the model is a published one or if
-    `accept` allows to assume its other options."""
-    config = _config_of_shapes(arrays)
-    missing = [str(value) for _, value in _settings(settings, "options_file")]
-    names = {PureWindowsPath(value).name for value in missing}
-    match = _PUBLISHED.fullmatch(names.pop()) if len(names) == 1 else None
-    if match and match.groups()[:3] in _SIZES:
-        dim, projection, highways = map(int, match.groups()[:3])
-        if config == BiLMConfig(dim=dim, projection=projection, highways=highways):
-            return config, [f"{match[0]} belongs to a published model with {ASSUMED}"]
     if not accept:
-        named = f" (config.json names {missing[0]!r:.200})" if missing else ""
+        named = [str(value) for _, value in _settings(settings, "options_file")]
+        missing = f" (config.json names {named[0]!r:.200})" if named else ""
         raise ValueError(
-            f"the options file of the ELMo is missing{named}. Give it with options (`--options`). Or set accept"
+            f"the options file of the ELMo is missing{missing}. Give it with options (`--options`). Or set accept"
             f" (`--accept`) to assume the options of published models: {ASSUMED}. If the model has other options, its"
             " vectors will be wrong"
         )
-    return config, [f"no options file: took the sizes from the parameters, and assumed {ASSUMED}"]
+    note = f"no options file: took the sizes from the parameters, and assumed {ASSUMED}"
+    return _config_of_shapes(arrays), [note]
 
 
 def _config_of_shapes(arrays: Mapping[str, np.ndarray]) -> BiLMConfig:

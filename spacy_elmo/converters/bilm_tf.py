@@ -397,7 +397,7 @@ def to_weights(
         one, cell = _ONE_CELL.format(d=d), _CELL.format(d=d, i=0)
         arrays = {name.replace(one, cell): array for name, array in arrays.items()}
     config, notes = config_of(options, _rows(arrays.get(_TABLE)))
-    sources = _sources(config, len(arrays))
+    sources = _sources(config)
     check_arrays(arrays, {name: s.shape for s in sources.values() for name in s.names})
     tensors = {ours: torch.from_numpy(source.take(arrays)) for ours, source in sources.items()}
     vocabulary = list(words or []) if config.n_words or head else []
@@ -432,7 +432,7 @@ def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
     The function adds `forget_bias - 1` to the bias of the forget gate, because TensorFlow always adds 1.
     """
     arrays: dict[str, np.ndarray] = {}
-    for ours, source in _sources(weights.config, len(weights.tensors)).items():
+    for ours, source in _sources(weights.config).items():
         tensor = weights.tensors[ours].float().numpy()
         parts = tensor if ours.startswith("lstm.") else [tensor]
         for name, part in zip(source.names, parts, strict=True):
@@ -460,14 +460,10 @@ class _Source(NamedTuple):
         return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
-def _sources(config: BiLMConfig, arrays: int) -> dict[str, _Source]:
-    """Return for each tensor of `BiLM.state_dict()` the arrays of bilm-tf that contain its values.
-
-    Args:
-        arrays: the number of arrays in the weights file.
-    """
+def _sources(config: BiLMConfig) -> dict[str, _Source]:
+    """Return for each tensor of `BiLM.state_dict()` the arrays of bilm-tf that contain its values."""
     sources, width = {}, config.projection
-    for ours, shape in our_shapes(config, arrays).items():
+    for ours, shape in our_shapes(config).items():
         number = "".join(re.findall(r"\d+", ours))
         pattern = _NAMES[re.sub(r"\d+", "{i}", ours)]
         names = tuple(dict.fromkeys(pattern.format(i=number, d=d) for d in (0, 1)))

@@ -21,7 +21,7 @@ from ..bilm.words.alphabet import N_MARKS
 from ..text.json_object import read_json_object
 from .allennlp import from_highway, from_lstm
 from .options import OptionsReader
-from .strict_check import Shape, check_arrays, our_shapes
+from .strict_check import Shape, check_arrays
 from .untrusted_files import one_error, read_state_dict
 
 _PARTS = ("encoder", "token_embedder")
@@ -151,7 +151,6 @@ def to_weights(
     """
     rows, alphabet = _alphabet(symbols)
     config, notes = _config_of(options, words=len(words), characters=len(alphabet))
-    our_shapes(config, len(arrays))  # refuses impossible sizes
     check_arrays(arrays, _shapes(config, len(symbols)))
     tensors = {n: t.float().contiguous() for n, t in _tensors(arrays, config, rows).items()}
     if unused := len(symbols) - len(rows):

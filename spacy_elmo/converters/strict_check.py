@@ -11,6 +11,7 @@ from ..bilm.model import BiLM
 from ..bilm.tensors import on_meta_device
 
 Shape = tuple[int, ...]
+_SHOWN = 50
 
 
 def check_arrays(arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape]) -> None:
@@ -21,7 +22,7 @@ def check_arrays(arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape]) 
         shapes: {name of an array: its expected shape}.
 
     Raises:
-        ValueError: the message lists every array that is missing, unexpected or wrong.
+        ValueError: the message lists the arrays that are missing, unexpected or wrong.
     """
     problems = [f"{name}: missing" for name in shapes.keys() - arrays.keys()]
     problems += [f"{name}: unexpected" for name in arrays.keys() - shapes.keys()]
@@ -34,24 +35,17 @@ def check_arrays(arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape]) 
         elif not np.isfinite(array).all():
             problems.append(f"{name}: contains values that are not finite")
     if problems:
-        raise ValueError("the arrays do not fit the options:\n  " + "\n  ".join(sorted(problems)))
+        listing = sorted(problems)[:_SHOWN]
+        more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
+        raise ValueError("the arrays do not fit the options:\n  " + "\n  ".join(listing + more))
 
 
-def our_shapes(config: BiLMConfig, arrays: int) -> dict[str, Shape]:
+def our_shapes(config: BiLMConfig) -> dict[str, Shape]:
     """Return {name: shape} for the tensors in `BiLM.state_dict()`, without allocating the tensors.
 
-    Args:
-        arrays: number of arrays in the foreign file. A damaged options file could specify a billion layers.
-
     Raises:
-        ValueError: the configuration has more layers than the file has arrays, or the tensors are too large
-            for any machine.
+        ValueError: the tensors are too large for any machine.
     """
-    if config.layers + config.highways > arrays:
-        raise ValueError(
-            f"the options specify {config.layers} LSTM layers and {config.highways} highway layers, but the weights"
-            f" contain only {arrays} arrays"
-        )
     try:
         with on_meta_device():
             return {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}

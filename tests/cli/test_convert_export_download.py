@@ -32,9 +32,7 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "many").mkdir()
     foreign_many_langs.write_model(tmp_path / "many", foreign_many_langs.options())
     state = foreign_allennlp.tagger_of(tiny.bilm(tiny.config()), [([0.0] * 3, 1.0)])
-    foreign_allennlp.write(
-        tmp_path / "allennlp", state, foreign_allennlp.config_of(do_layer_norm=True)
-    )
+    foreign_allennlp.write(tmp_path / "allennlp", state, foreign_allennlp.config_of())
     options = (tmp_path / "bilm" / "options.json").read_bytes()
     (tmp_path / "o.json").write_bytes(options)
     write_zip(
@@ -61,7 +59,7 @@ COMMANDS = [
     ("convert auto bilm out.safetensors --softmax softmax.h5 --vocabulary words.txt", 0, "softmax.h5, words.txt"),
     ("convert auto bilm out.safetensors --token-vectors vectors.h5 --vocabulary words.txt", 0, "replace the token"),
     ("convert auto many out.safetensors --warm text.txt", 0, "start state: mean over 27 sentences of text.txt"),
-    ("convert allennlp allennlp out.safetensors --accept --options o.json", 0, "scalar_mix_0: weights 0, 0, 0"),
+    ("convert allennlp allennlp out.safetensors --options o.json", 0, "scalar_mix_0: weights 0, 0, 0"),
     ("convert auto bilm w.safetensors --force", 0, "w.safetensors: "),
     ("convert auto bilm out.safetensors", 0, "The language of the model is not known. Set lang (`--lang`)"),
     ("convert bert bilm out.safetensors", 1, "format = 'bert' is unknown. Use auto or one of bilm-hdf5"),
@@ -77,7 +75,6 @@ COMMANDS = [
     ("convert auto bilm out.safetensors --warm words.txt", 0, "8 sentences of words.txt"),
     ("convert auto bilm out.safetensors --warm mine/options.json", 1, "too few sentences for a start state: 1"),
     ("convert auto allennlp out.safetensors", 1, "Give it with options (`--options`)"),
-    ("convert auto allennlp out.safetensors --options o.json", 1, "set accept (`--accept`)"),
     ("export bilm-hdf5 w.safetensors out", 0, "out/weights.hdf5"),
     ("export allennlp w.safetensors out", 0, "out/weights.th"),
     ("export onnx w.safetensors out.onnx", 0, "out.onnx: "),

@@ -114,32 +114,6 @@ def test_without_options(tmp_path, fields):
     assert any(note.startswith("no options file") for note in notes)
 
 
-@pytest.mark.parametrize(
-    "name, size, known",
-    [
-        ("elmo_2x1024_128_2048cnn_1xhighway_options.json", (1024, 128), True),
-        ("elmo_2x1024_128_2048cnn_1xhighway_options.json", (1024, 256), False),
-        ("elmo_2x1024_256_2048cnn_1xhighway_options.json", (1024, 256), False),
-        ("my_options.json", (1024, 128), False),
-    ],
-)
-def test_options_of_a_published_model(name, size, known):
-    """Missing options are known only for models with the published name and the published sizes."""
-    config = allennlp.BiLMConfig(
-        dim=size[0], projection=size[1], highways=1, forget_bias=0.0, square_projections=True
-    )
-    arrays = {n: np.zeros(shape, np.float32) for n, shape in allennlp._shapes(config, 99).items()}
-    state = {f"x._elmo_lstm.{n}": array for n, array in arrays.items()}
-    settings = {"a": [{"options_file": f"https://host/2x/{name}"}]}
-    if known:
-        weights, notes = allennlp.to_weights(state, None, settings)
-        assert (weights.config.cell_clip, weights.config.activation) == (3.0, "relu")
-        assert notes[0].startswith(name)
-    else:
-        with pytest.raises(ValueError, match=f"is missing .*{name}"):
-            allennlp.to_weights(state, None, settings)
-
-
 @pytest.mark.parametrize("prefix", ["", "_elmo_lstm.", "a._elmo_lstm.", "_elmo._elmo_lstm."])
 def test_every_prefix(tmp_path, prefix):
     """The prefixes of a plain `_ElmoBiLm`, of a plain `Elmo`, and of an `Elmo` inside a model."""
@@ -163,12 +137,9 @@ def test_layer_norm_over_the_batch(tmp_path):
     foreign_allennlp.write_model(tmp_path, model, MIXES[:1])
     config = json.dumps(foreign_allennlp.config_of(do_layer_norm=True))
     (tmp_path / "config.json").write_text(config, "utf8")
+    _, notes = convert(tmp_path)
     setting = "model.text_field_embedder.token_embedders.elmo.do_layer_norm = true"
-    with pytest.raises(ValueError, match=f"{setting}.*whole batches.*--accept"):
-        convert(tmp_path)
-    weights, notes = convert(tmp_path, accept=True)
-    assert any(setting in note for note in notes)
-    assert_same_model(weights, model)
+    assert notes[-1].startswith(setting)
 
 
 def test_what_is_left_out(tmp_path):
@@ -238,7 +209,7 @@ DAMAGE = [
     (options(changed(OPTIONS, lstm__projection_dim=...)), ["lstm.projection_dim is missing"]),
     (options(changed(OPTIONS, char_cnn=None)), ["char_cnn is missing"]),
     (options(changed(OPTIONS, lstm__use_skip_connections=False)), ["use_skip_connections must be true"]),
-    (options(changed(OPTIONS, lstm__n_layers=999)), ["contain only"]),
+    (options(changed(OPTIONS, lstm__n_layers=999)), ["state_linearity.bias: missing", "and 9920 more"]),
     (lambda folder: (folder / "more.json").write_text('{"lstm": {}}'), ["several options files", "--options"]),
     (lambda folder: (folder / "config.json").write_text("{"), ["config.json is not valid JSON"]),
     (lambda folder: (folder / "weights.th").write_bytes(b""), ["weights.th is not a file of torch.save"]),

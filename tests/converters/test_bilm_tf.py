@@ -193,7 +193,7 @@ DAMAGE = [
     (options(char_cnn__n_characters=300), ["char_cnn.n_characters = 300 (must be 261 or 262)"]),
     (options(bidirectional=False), ["bidirectional = false"]),
     (options(char_cnn=...), ["char_cnn and n_tokens_vocab are both missing"]),
-    (options(lstm__n_layers=999), ["999 LSTM layers", "contain only"]),
+    (options(lstm__n_layers=999), ["LSTMCell/B: missing", "and 5932 more"]),
     (options(lstm__n_layers=10**9), ["layers = 1000000000"]),
     (options(lstm__dim=10**6), ["the arrays do not fit"]),
     (written("options.json", b"{"), ["not valid JSON"]),

@@ -194,7 +194,7 @@ DAMAGE = [
     (network(token_embedder__name="lstm"), "token_embedder.name = 'lstm' (must be 'cnn')"),
     (network(encoder__name=..., encoder__dim=...), "encoder.name is missing; encoder.dim is missing"),
     (network(encoder__n_layers=1.5), "layers = 1.5"),
-    (network(encoder__n_layers=999), "999 LSTM layers and 1 highway layers, but the weights contain only 28 arrays"),
+    (network(encoder__n_layers=999), "encoder.backward_layer_10.input_linearity.weight: missing"),
     (network(encoder__cell_clip=-1), "cell_clip = -1"),
     (network(token_embedder__activation="gelu"), "activation = 'gelu'"),
     (network(token_embedder__filters=7), "filters = 7"),
