@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,7 +41,7 @@ def info_cli(
     with report_errors():
         from ..bilm.kernels.native import active_kernels
         from ..bilm.weights import Weights
-        from ..digest import file_digest
+        from ..converters.download import sha256_of
         from ..weight_names import find_weights
 
         if source is None:
@@ -52,7 +51,7 @@ def info_cli(
             info = {
                 "file": str(path),
                 "bytes": path.stat().st_size,
-                "sha256": file_digest(path, hashlib.sha256()),
+                "sha256": sha256_of(path),
                 **_summary(Weights.load(path)),
             }
     if as_json:

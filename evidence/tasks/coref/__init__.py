@@ -1,0 +1,1 @@
+"""Coreference resolution: a converter, two configs and a component."""

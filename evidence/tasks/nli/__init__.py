@@ -1,0 +1,1 @@
+"""Textual entailment: a converter, two configs and a model for `textcat`."""

@@ -1,0 +1,1 @@
+"""Extractive question answering: a converter, two configs and a component."""

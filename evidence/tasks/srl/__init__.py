@@ -1,0 +1,1 @@
+"""Semantic role labelling for given predicates: a converter, two configs and a component."""

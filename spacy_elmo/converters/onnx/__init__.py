@@ -1,0 +1,1 @@
+"""Export of a biLM as an ONNX graph."""

@@ -1,0 +1,1 @@
+"""Readers of foreign file formats. No reader executes code in a file."""
