@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import char_ids
-from spacy_elmo.converters.bilm_tf.export import export
+from spacy_elmo.converters.bilm_tf import export
 
 _CHARACTERS = 50  # fixed in AllenNLP's indexer
 _PACKAGES = ("modules", "nn", "data", "data.token_indexers")

@@ -19,7 +19,7 @@ from benchmarks.allennlp_elmo import AllenNLP
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.converters.onnx.export import export
+from spacy_elmo.converters.onnx import export
 from spacy_elmo.pipeline.encode.encoder import shim_of
 
 Sentences = Sequence[Sequence[str]]

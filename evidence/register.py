@@ -1,7 +1,6 @@
-"""The components of the tasks, for spaCy's option `--code register.py`."""
+"""The components of the tasks and faster matrix products, for spaCy's option `--code register.py`."""
 
-import tasks.coref.component
-import tasks.nli.model
-import tasks.nli.scorer
-import tasks.qa.component
-import tasks.srl.component  # noqa: F401
+import tasks.coref
+import tasks.nli
+import tasks.qa
+import tasks.srl  # noqa: F401

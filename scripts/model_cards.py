@@ -1,16 +1,15 @@
 """Write the README of each package in models/ from the card of its weights and from models/cards.
 
-python -m scripts.model_cards            # writes the files
-python -m scripts.model_cards --check    # fails if a file is different
+python -m scripts.model_cards
 """
 
-import argparse
 from pathlib import Path
 
-from scripts.marked_page import ROOT
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.lab.package import model_card
 from spacy_elmo.text.json_object import read_json_object
+
+MODELS = Path(__file__).parent.parent / "models"
 
 
 def cards(models: Path) -> dict[Path, str]:
@@ -26,19 +25,9 @@ def cards(models: Path) -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write the files, or check that they are up to date."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing, and fail if a file is different"
-    )
-    args = parser.parse_args()
-    for path, content in cards(ROOT / "models").items():
-        if not args.check:
-            path.write_text(content, "utf8")
-        elif path.read_text("utf8") != content:
-            raise SystemExit(f"{path} is out of date: run python -m scripts.model_cards")
+    """Write the files."""
+    for path, content in cards(MODELS).items():
+        path.write_text(content, "utf8")
 
 
 if __name__ == "__main__":

@@ -17,39 +17,24 @@ from spacy_elmo.pretraining.config import Prepare
 from spacy_elmo.pretraining.perplexity import NOTHING, Perplexity, evaluate, settings_of
 
 
-def read_sources(text: Path, table: Path) -> dict[str, list[str]]:
-    """Read the documents of each source.
-
-    Raises:
-        ValueError: the table has no column `source`, or the numbers of rows and documents differ.
-    """
+def by_source(
+    weights: Weights, text: Path, table: Path, settings: Prepare
+) -> dict[str, Perplexity]:
+    """Compute the perplexity of each source, largest source first, and of all text under the key "all"."""
     documents = [part for part in text.read_text(encoding="utf8").split("\n\n") if part.strip()]
     with table.open(encoding="utf8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    if any("source" not in row for row in rows):
-        raise ValueError(f"{table} has no column 'source', only {', '.join(rows[0])}")
-    if len(rows) != len(documents):
-        raise ValueError(
-            f"{table} has {len(rows)} rows, but {text} has {len(documents)} documents; a row is needed for each"
-        )
     sources = defaultdict(list)
     for row, document in zip(rows, documents, strict=True):
         sources[row["source"]].append(document)
-    return dict(sources)
-
-
-def by_source(
-    weights: Weights, sources: dict[str, list[str]], settings: Prepare
-) -> dict[str, Perplexity]:
-    """Compute the perplexity of each source, largest source first, and of all text under the key "all"."""
     size, total = len(weights.vocabulary), NOTHING
     scores = {}
     with TemporaryDirectory() as folder:
         files = {Path(folder) / f"{number}.txt": source for number, source in enumerate(sources)}
-        for file, source in files.items():
-            file.write_text("\n\n".join(sources[source]), encoding="utf8")
-        for file, tally in evaluate(weights, files, settings):
-            scores[files[file]] = tally.perplexity(size)
+        for path, source in files.items():
+            path.write_text("\n\n".join(sources[source]), encoding="utf8")
+        for path, tally in evaluate(weights, files, settings):
+            scores[files[path]] = tally.perplexity(size)
             total += tally
     ordered = sorted(scores.items(), key=lambda item: -item[1].targets)
     return {**dict(ordered), "all": total.perplexity(size)}
@@ -57,25 +42,19 @@ def by_source(
 
 def main() -> None:
     """Compute the perplexities and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("weights", type=Path)
-    parser.add_argument(
-        "text", type=Path, help="held-out plain text with blank lines between documents"
-    )
+    parser.add_argument("text", type=Path, help="plain text with blank lines between documents")
     parser.add_argument("documents", type=Path, help=".tsv file with a column `source`")
     parser.add_argument(
-        "--tokenized",
-        action="store_true",
-        help="the text has one sentence per line, with spaces between words",
+        "--tokenized", action="store_true", help="a line is a sentence, with spaces between words"
     )
     args = parser.parse_args()
     weights = Weights.load(args.weights)
     settings = Prepare(tokenized=True) if args.tokenized else settings_of(weights.card)
     print("| source | targets | `<UNK>` | perplexity | forward | backward | without `<UNK>` |")
     print("|---|---:|---:|---:|---:|---:|---:|")
-    for source, p in by_source(weights, read_sources(args.text, args.documents), settings).items():
+    for source, p in by_source(weights, args.text, args.documents, settings).items():
         figures = f"{p.mean:.1f} | {p.forward:.1f} | {p.backward:.1f} | {p.mean_known:.1f}"
         print(f"| {source} | {p.targets:,} | {p.unk_share:.1%} | {figures} |")
 

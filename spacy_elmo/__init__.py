@@ -12,10 +12,10 @@ from .about import __version__
 
 if TYPE_CHECKING:
     from .bilm.weights import Weights
-    from .converters.api import convert
+    from .converters.convert import convert
     from .lab.embed import Embedder, embed
     from .lab.language_model import LanguageModel
-    from .lab.search.index import SearchIndex
+    from .lab.search import SearchIndex
     from .pipeline.store.extensions import install_extensions, layers_of
     from .pipeline.store.hooks import set_hooks
     from .pretraining.run import CorpusReady, Finished, FolderReady, Preparing, pretrain
@@ -47,9 +47,9 @@ _MODULES = {
     "LanguageModel": ".lab.language_model",
     "Preparing": ".pretraining.run",
     "PretrainingStopped": ".pretraining.training.trainer",
-    "SearchIndex": ".lab.search.index",
+    "SearchIndex": ".lab.search",
     "Weights": ".bilm.weights",
-    "convert": ".converters.api",
+    "convert": ".converters.convert",
     "embed": ".lab.embed",
     "install_extensions": ".pipeline.store.extensions",
     "layers_of": ".pipeline.store.extensions",

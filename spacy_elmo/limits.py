@@ -10,18 +10,15 @@ MAX_ROWS = 1_000_000_000
 MAX_CHARACTERS = 1_000
 MAX_CLIP = 10_000.0
 
-# Bytes that a file may expand to. Compression reduces vocabularies to a fifth of their size, and weights hardly. The
-# largest public model, a checkpoint with its optimizer, has 5 GB. The ratio does not limit small files.
+# Bytes that an archive may expand to. Compression reduces vocabularies to a fifth of their size, and weights hardly.
+# The largest public model, a checkpoint with its optimizer, has 5 GB. The ratio does not limit small files.
 MAX_BYTES = 64 << 30
 MAX_RATIO = 20
 SMALL_BYTES = 64 << 20
 
-# Structure of archives, HDF5 files and TensorFlow's checkpoints. bilm-tf's longest name has 95 bytes.
+# Structure of archives and HDF5 files.
 MAX_MEMBERS = 10_000
 MAX_DEPTH = 32
-MAX_TENSORS = 100_000
-MAX_NAME_BYTES = 1_024
-MAX_AXES = 8
 
 
 def expanded_bytes(size: int) -> int:

@@ -1,13 +1,11 @@
 """The cards of the models: the metadata that programs read agree with the tables, the weights and the reports."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import srsly
 
-from scripts.language_table import reports_of_models, score_rows
 from scripts.model_cards import cards
 from spacy_elmo.bilm.weights import Weights
 from tests import packages
@@ -68,15 +66,3 @@ def test_results_of_the_metadata_are_those_of_the_table(card):
         (row,) = [row for name, row in table.items() if name.startswith(data)]
         assert metric["value"] == row[1], data
         assert row[0].lower().endswith(metric["type"]), data
-
-
-@pytest.mark.parametrize("package", packages.WEIGHTS, ids=lambda package: package.name)
-def test_scores_of_the_cards_are_those_of_the_report(package):
-    card = json.loads((ROOT / "models" / "cards" / f"{package.name}.json").read_text("utf8"))
-    of_card = [(score["metric"], score["without"], score["with"]) for score in card["evaluation"]]
-    reports = reports_of_models(ROOT / "evidence" / "plan.yml", ROOT / "evidence" / "report")
-    rows = score_rows(reports[weights_of(package / "README.md").stem], "any")
-    assert of_card == [
-        (row["metric"], float(row["baseline"].split()[0]), float(row["elmo"].split()[0]))
-        for row in rows
-    ]

@@ -1,122 +1,93 @@
-"""Labelled data sets as `.spacy` files. Each is converted once, and cut if the plan uses only a part of it."""
+"""Labelled data sets as `.spacy` files, and raw text for static vectors. Each is made once.
+
+A biLM respells words by the rule in its `[model]`, so that `via` and `uia` are one word. Hash embeddings and floret
+have no such rule. So labelled data and raw text are respelled in advance, and the comparison shows only differences
+between models.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-import shutil
+import runpy
 import subprocess
 import sys
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from spacy.attrs import ORTH
+from spacy.strings import StringStore
 from spacy.tokens import DocBin
 
+from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.spelling import AS_GIVEN, Spelling
-from spacy_elmo.files import atomic_file, atomic_folder, remove_partial
+from spacy_elmo.weight_names import find_weights
 
 from .ocr_noise import corrupt
-from .plan import Corpus, Cut, Plan, Run
-from .spelling import respell
+from .plan import Corpus, Plan
 
 FIELDS = ("tokens", "spaces", "flags", "cats", "span_groups", "user_data")
 """Fields of a DocBin that have an entry for each Doc."""
+COMPARE = Path(__file__).parents[2] / "projects" / "compare"
 
 
-def make(
-    plan: Plan,
-    corpora: Iterable[Corpus],
-    data_folder: Path,
-    processes: int,
-    spelling: Spelling = AS_GIVEN,
-) -> None:
-    """Make the files of corpora that do not exist yet, and the complete corpora that they are cut from.
-
-    Args:
-        processes: number of converters that run in parallel.
-        spelling: the rule that respells the words of the files. Artificial errors are made first, so that the rule
-            changes them equally for all variants.
-
-    Raises:
-        OSError: the data folder has no such file.
-        ValueError: a converter cannot convert its file; the message has the output of the converter.
-    """
-    corpora = [corpus for corpus in dict.fromkeys(corpora) if not corpus.path.exists()]
-    entire = dict.fromkeys(corpus._replace(cut=Cut()) for corpus in corpora)
-    missing = [corpus for corpus in entire if not corpus.path.exists()]
-    with ThreadPoolExecutor(processes) as pool:
-        for _ in pool.map(lambda corpus: _convert(plan, corpus, data_folder, spelling), missing):
-            pass
-    for corpus in corpora:
-        if corpus.cut != Cut():
-            docs = DocBin().from_disk(corpus._replace(cut=Cut()).path)
-            with atomic_file(corpus.path) as file:
-                cut(docs, corpus.cut).to_disk(file)
-
-
-def absent(plan: Plan, run: Run, data_folder: Path) -> list[Path]:
-    """Return the source files that a run needs and that are missing. Files that were already converted do not count."""
-    needed = [corpus._replace(cut=Cut()) for corpus in run.corpora if not corpus.path.exists()]
-    files = [source(plan, corpus, data_folder) for corpus in needed if not corpus.path.exists()]
-    return [file for file in files if not file.is_file()]
+def spelling_of(weights: str | None) -> Spelling:
+    """Return the spelling rule of a biLM; None has a rule that changes no word."""
+    return AS_GIVEN if weights is None else Weights.load(find_weights(weights)).config.spelling
 
 
 def source(plan: Plan, corpus: Corpus, data_folder: Path) -> Path:
     """Return the labelled file that a corpus is made from."""
-    return data_folder / plan.content["sources"][str(corpus.data)].format(part=corpus.part)
+    return data_folder / plan.sources[f"{corpus.task}/{corpus.data}"].format(part=corpus.part)
 
 
-def _convert(plan: Plan, corpus: Corpus, data_folder: Path, spelling: Spelling) -> None:
-    path = source(plan, corpus, data_folder)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no file {path}; README.md lists the files of the data folder (--vars.data)"
-        )
-    made_in = corpus.path.with_suffix(".folder")
-    made_in.parent.mkdir(parents=True, exist_ok=True)
-    # A process that was killed may have left a partial folder.
-    remove_partial(made_in.parent, made_in.name)
-    with atomic_folder(made_in) as folder:
-        out = folder / corpus.path.name
-        dev = source(plan, corpus._replace(part="dev"), data_folder)
-        paths = {"source": path, "out": out, "folder": folder, "dev": dev}
-        arguments = list(plan.content["converters"][corpus.data.task])
-        if corpus.part == "train":
-            arguments += plan.content.get("train_arguments", {}).get(str(corpus.data), [])
-        made = _made([argument.format_map(paths) for argument in arguments], folder)
+def make(plan: Plan, corpus: Corpus, data_folder: Path, spelling: Spelling = AS_GIVEN) -> None:
+    """Write the file of a corpus, if it does not exist.
+
+    Args:
+        spelling: the rule that respells the words. Artificial errors are made first, so that the rule changes them
+            equally for all variants.
+    """
+    if corpus.path.exists():
+        return
+    whole = corpus._replace(limit=None, share=100)
+    if corpus != whole:
+        make(plan, whole, data_folder, spelling)
+        docs = cut(DocBin().from_disk(whole.path), corpus.limit, corpus.share)
+    else:
+        with TemporaryDirectory() as folder:
+            paths = {
+                "source": source(plan, corpus, data_folder),
+                "out": Path(folder, "out.spacy"),
+                "folder": folder,
+                "dev": source(plan, corpus._replace(part="dev"), data_folder),
+            }
+            name = corpus.task
+            if f"{name}/{corpus.data}/{corpus.part}" in plan.converters:
+                name = f"{name}/{corpus.data}/{corpus.part}"
+            command = [argument.format_map(paths) for argument in plan.converters[name]]
+            subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+            (made,) = Path(folder).glob("*.spacy")  # Converters choose the name of their output.
+            docs = DocBin(store_user_data=True).from_disk(made)
         if corpus.noise:
-            (folder / "noise").mkdir()
-            noisy = folder / "noise" / out.name
-            corrupt(made, noisy, corpus.noise / 100, seed=0)
-            made = noisy
+            docs = corrupt(docs, corpus.noise / 100, seed=0)
         if spelling:
-            respell(DocBin(store_user_data=True).from_disk(made), spelling).to_disk(made)
-        made.replace(corpus.path)
-    shutil.rmtree(made_in)
+            docs = respell(docs, spelling)
+    corpus.path.parent.mkdir(parents=True, exist_ok=True)
+    docs.to_disk(corpus.path)
 
 
-def _made(arguments: list[str], folder: Path) -> Path:
-    """Run a converter and return the file that it has made in a folder. Converters choose the name of their output."""
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
-    made = list(folder.glob("*.spacy"))
-    if done.returncode != 0 or len(made) != 1:
-        raise ValueError(
-            f"{' '.join(command)} has made no file in {folder}\n{(done.stdout + done.stderr).strip()}"
-        )
-    return made[0]
-
-
-def cut(docs: DocBin, how: Cut, *, seed: int = 0) -> DocBin:
-    """Return some of the Docs, unchanged. A smaller cut is a subset of a larger one.
+def cut(docs: DocBin, limit: int | None, share: int, *, seed: int = 0) -> DocBin:
+    """Return `share` percent of the first `limit` of the shuffled Docs. A smaller cut is a subset of a larger one.
 
     The Docs are taken from the serialized form, so no annotation can be lost.
     """
     order = list(range(len(docs)))
     random.Random(seed).shuffle(order)
-    first = order[: how.limit]
-    chosen = first[: math.ceil(len(first) * how.share / 100)]
+    first = order[:limit]
+    chosen = first[: math.ceil(len(first) * share / 100)]
     # A DocBin from disk does not store whether it was written with user data.
     part = DocBin(store_user_data=any(data is not None for data in docs.user_data))
     part.attrs, part.strings = docs.attrs, docs.strings
@@ -124,3 +95,56 @@ def cut(docs: DocBin, how: Cut, *, seed: int = 0) -> DocBin:
         values = getattr(docs, field)
         setattr(part, field, [values[number] for number in chosen])
     return part
+
+
+def spelled(words: Sequence[str], spelling: Spelling) -> Sequence[str]:
+    """Return the words as the rule spells them, with a letter and its accents as one code point.
+
+    Affixes of hash embeddings and word pieces of floret have a fixed number of code points, so after a rule with NFD
+    they would have fewer letters. The biLM applies its rule again, which separates letters and accents.
+    """
+    if not spelling:
+        return words
+    return [unicodedata.normalize("NFC", word) for word in spelling(words)]
+
+
+def respell(docs: DocBin, spelling: Spelling) -> DocBin:
+    """Respell the words of Docs, and return the Docs with their annotation.
+
+    Their spaces are marked as unknown, so that no tokenizer splits the words of a treebank again.
+    """
+    strings = StringStore(docs.strings)
+    column = docs.attrs.index(ORTH)
+    # Arrays from disk are read-only.
+    docs.tokens = [tokens.copy() for tokens in docs.tokens]
+    for tokens, flags in zip(docs.tokens, docs.flags, strict=True):
+        words = spelled([strings[int(word)] for word in tokens[:, column]], spelling)
+        tokens[:, column] = [strings.add(word) for word in words]
+        flags["has_unknown_spaces"] = True
+    docs.strings.update(strings)
+    return docs
+
+
+def make_vectors(
+    out: Path, raw_text: str, words: int | None, lang: str, spelling: Spelling
+) -> None:
+    """Train floret on raw text and write its vectors for spaCy, if they do not exist.
+
+    Args:
+        raw_text: glob pattern of the text.
+        words: about how many words of the text are used; None: all.
+    """
+    if out.exists():
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    text, count = out.with_suffix(".txt"), 0
+    with text.open("w", encoding="utf8", newline="\n") as file:
+        for line in runpy.run_path(str(COMPARE / "tokenize_text.py"))["tokenized"](raw_text, lang):
+            if words is not None and count >= words:
+                break
+            tokens = spelled(line.split(" "), spelling)
+            count += len(tokens)
+            file.write(" ".join(tokens) + "\n")
+    program = str(COMPARE / "floret_vectors.py")
+    subprocess.run([sys.executable, program, str(text), str(out), "--lang", lang], check=True)
+    text.unlink()

@@ -1,14 +1,14 @@
-"""Put errors like those of optical character recognition into the words of `.spacy` files.
+"""Errors like those of optical character recognition in the words of Docs.
 
 Each word with a letter is changed with a given probability, the share. It gets one error if it has up to eight
 characters, two if it has up to sixteen, and so on. An error changes a random letter:
 
 - 70 %: it becomes a letter that looks similar (`CONFUSIONS`, or the same letter without its accent); if there is none,
-  it becomes a letter of the file, drawn by its frequency;
+  it becomes a letter of the Docs, drawn by its frequency;
 - 15 %: it is removed, unless the word has no other character;
-- 15 %: a letter of the file is added before it.
+- 15 %: a letter of the Docs is added before it.
 
-Only the characters of words change, so spaces and annotations stay aligned. The same file, share and seed give the same
+Only the characters of words change, so spaces and annotations stay aligned. The same Docs, share and seed give the same
 errors on every machine.
 """
 
@@ -16,8 +16,6 @@ import collections
 import random
 import unicodedata
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 import spacy
 from spacy.attrs import NORM, ORTH, SPACY
@@ -29,16 +27,6 @@ _PAIRS = (
     "|α σ|β ϐ|γ τ|ε ϲ|η π|ι ί|κ χ|ν υ|ο σ|ρ p|φ ψ|Α Λ|Ε Σ|Η Π|Θ Ο"
     "|а о|б 6|в ъ|г т|е с|з э|и н|к х|л п|ш щ|ь ы"
 )
-
-
-_OF_WORDS = (ORTH, NORM, SPACY)
-
-
-class Counts(NamedTuple):
-    """Numbers of words with a letter, and of changed words."""
-
-    words: int
-    changed: int
 
 
 def _confusions() -> dict[str, list[str]]:
@@ -85,37 +73,27 @@ def _look_alike(sign: str, letters: Sequence[str], generator: random.Random) -> 
     return generator.choice(choices)
 
 
-def corrupt(source: Path, target: Path, share: float, seed: int) -> Counts:
-    """Write the Docs of a file with errors in a share of their words.
-
-    Raises:
-        ValueError: the share is not between 0 and 1, or no word has a letter.
-    """
-    if not 0 <= share <= 1:
-        raise ValueError(f"The share is {share}, but must be between 0 and 1")
+def corrupt(docs: DocBin, share: float, seed: int) -> DocBin:
+    """Return the Docs with errors in a share of their words, which must have at least one letter."""
     vocab = spacy.blank("xx").vocab
-    docs = list(DocBin(store_user_data=True).from_disk(source).get_docs(vocab))
-    letters = sorted(sign for doc in docs for token in doc for sign in token.text if sign.isalpha())
-    if not letters:
-        raise ValueError(f"{source} has no word with a letter")
+    clean = list(docs.get_docs(vocab))
+    letters = sorted(
+        sign for doc in clean for token in doc for sign in token.text if sign.isalpha()
+    )
     generator = random.Random(seed)
-    words = changed = 0
-    annotations = [attribute for attribute in DocBin().attrs if attribute not in _OF_WORDS]
+    annotations = [
+        attribute for attribute in DocBin().attrs if attribute not in (ORTH, NORM, SPACY)
+    ]
     noisy = DocBin(store_user_data=True)
-    for doc in docs:
+    for doc in clean:
         texts = [token.text for token in doc]
         for index, text in enumerate(texts):
-            if any(map(str.isalpha, text)):
-                words += 1
-                if generator.random() < share:
-                    texts[index] = corrupted(text, letters, generator)
-                    changed += texts[index] != text
+            if any(map(str.isalpha, text)) and generator.random() < share:
+                texts[index] = corrupted(text, letters, generator)
         known = not doc.has_unknown_spaces
         spaces = [bool(token.whitespace_) for token in doc] if known else None
         copy = Doc(vocab, words=texts, spaces=spaces)
         copy.from_array(annotations, doc.to_array(annotations))
         copy.cats = doc.cats
         noisy.add(copy)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    noisy.to_disk(target)
-    return Counts(words, changed)
+    return noisy

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from wasabi import msg
 
-from .arguments import DTypeChoice, QuietOption
+from .arguments import QuietOption
 from .errors import report_errors
 from .progress import stage_bar
 from .terminal import file_size
 
 
-class ModelFormat(str, Enum):
-    """Choices of FORMAT."""
-
-    auto = "auto"
-    bilm_hdf5 = "bilm-hdf5"
-    many_langs = "many-langs"
-    allennlp = "allennlp"
-    bilm_tf = "bilm-tf"
-
-
 def convert_cli(
     format: Annotated[
-        ModelFormat, typer.Argument(metavar="FORMAT", help="Format of IN, or auto to detect it")
+        str, typer.Argument(metavar="FORMAT", help="Format of IN, or auto to detect it")
     ],
     source: Annotated[
         Path,
@@ -48,9 +37,6 @@ def convert_cli(
             help="Vocabulary file (one word per line), if IN contains none or several (only for bilm-hdf5 and bilm-tf)"
         ),
     ] = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="Weights file, if IN contains several (only for bilm-hdf5)")
-    ] = None,
     softmax: Annotated[
         Path | None,
         typer.Option(help="Softmax file, if IN contains none or several (only for bilm-hdf5)"),
@@ -62,22 +48,13 @@ def convert_cli(
             " characters (only for bilm-hdf5)"
         ),
     ] = None,
-    prefix: Annotated[
-        str | None,
-        typer.Option(
-            help="Prefix of the names of ELMo's parameters in the model (only for allennlp)"
-        ),
-    ] = None,
     accept: Annotated[
         bool,
         typer.Option(
             "--accept",
-            help="Convert a model even if its options are missing or if it normalizes its layers (only for allennlp)",
+            help="If the options are missing, assume those of the published models (only for allennlp)",
         ),
     ] = False,
-    dtype: Annotated[
-        DTypeChoice, typer.Option(help="Data type of the weights in OUT_FILE")
-    ] = DTypeChoice.float32,
     warm: Annotated[
         Path | None,
         typer.Option(
@@ -104,32 +81,25 @@ def convert_cli(
     of bilm-tf, with its softmax).
     """
     with report_errors():
-        from ..converters.api import check_out, read_model
+        from ..converters.convert import check_out, read_model
 
         check_out(out_file, force=force)
         with stage_bar("Reading", "Writing", quiet=quiet) as end_stage:
-            conversion = read_model(
+            weights, notes = read_model(
                 source,
-                format.value,
-                dtype=dtype.value,
+                format,
                 warm=warm,
                 lang=lang,
                 options=options,
                 vocabulary=vocabulary,
-                weights=weights,
                 softmax=softmax,
                 token_vectors=token_vectors,
-                prefix=prefix,
                 accept=accept,
             )
             end_stage()
-            conversion.weights.save(out_file)
+            weights.save(out_file)
             end_stage()
-    for path in conversion.files:
-        msg.info(f"Read {path}")
-    for note in conversion.notes:
+    for note in notes:
         msg.info(note)
-    result = conversion.weights
-    msg.table(result.config.to_dict())
-    size = file_size(out_file.stat().st_size)
-    msg.good(f"{out_file}: {len(result.tensors)} tensors in {dtype.value}, {size}")
+    msg.table(weights.config.to_dict())
+    msg.good(f"{out_file}: {len(weights.tensors)} tensors, {file_size(out_file.stat().st_size)}")

@@ -45,14 +45,6 @@ def show_corpus(corpus: Corpus, config: PretrainConfig, given: GivenWeights) -> 
             f"{stats.long_sentences:.2%} of the training sentences (longer than {config.training.max_length} words)",
         ),
     ]
-    if dropped := corpus.dropped.words:
-        share = dropped / (dropped + len(corpus.train.ids))
-        rows.append(
-            (
-                "dropped duplicates",
-                f"{corpus.dropped.sentences:,} sentences, {share:.1%} of the words",
-            )
-        )
     if stats.passes is not None:
         rows.append(("passes", f"{stats.passes:,.1f} over the training words"))
     msg.table(rows)

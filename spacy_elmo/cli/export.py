@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,18 +14,9 @@ from .progress import stage_bar
 from .terminal import file_size
 
 
-class ExportChoice(str, Enum):
-    """Choices of FORMAT."""
-
-    bilm_hdf5 = "bilm-hdf5"
-    allennlp = "allennlp"
-    onnx = "onnx"
-
-
 def export_cli(
     format: Annotated[
-        ExportChoice,
-        typer.Argument(metavar="FORMAT", help="Format to write: bilm-hdf5, allennlp or onnx"),
+        str, typer.Argument(metavar="FORMAT", help="Format to write: bilm-hdf5, allennlp or onnx")
     ],
     source: WeightsArgument,
     out: Annotated[
@@ -45,19 +35,19 @@ def export_cli(
     """
     with report_errors():
         from ..bilm.weights import Weights
-        from ..converters.allennlp import export as allennlp
-        from ..converters.bilm_tf import export as bilm_tf
-        from ..converters.onnx import export as onnx
+        from ..converters.allennlp import inexpressible
+        from ..converters.convert import EXPORTS
         from ..weight_names import find_weights
 
-        module = {"bilm-hdf5": bilm_tf, "allennlp": allennlp, "onnx": onnx}[format.value]
+        if format not in EXPORTS:
+            raise ValueError(f"The format {format!r} is unknown. Use one of {', '.join(EXPORTS)}")
         path = find_weights(source)
         with stage_bar("Reading", "Writing", quiet=quiet) as end_stage:
             weights = Weights.load(path)
             end_stage()
-            written = module.export(weights, out, force=force)
+            written = EXPORTS[format](weights, out, force=force)
             end_stage()
     for file in written:
         msg.good(f"{file}: {file_size(file.stat().st_size)}")
-    if format == ExportChoice.bilm_hdf5 and (problems := allennlp.inexpressible(weights.config)):
+    if format == "bilm-hdf5" and (problems := inexpressible(weights.config)):
         msg.warn("bilm-tf can read these files, but AllenNLP cannot:\n  " + "\n  ".join(problems))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,7 +42,7 @@ def info_cli(
     with report_errors():
         from ..bilm.kernels.native import active_kernels
         from ..bilm.weights import Weights
-        from ..converters.download import sha256_of
+        from ..digest import file_digest
         from ..weight_names import find_weights
 
         if source is None:
@@ -51,7 +52,7 @@ def info_cli(
             info = {
                 "file": str(path),
                 "bytes": path.stat().st_size,
-                "sha256": sha256_of(path),
+                "sha256": file_digest(path, hashlib.sha256()),
                 **_summary(Weights.load(path)),
             }
     if as_json:

@@ -26,9 +26,10 @@ from .errors import report_errors
 from .pipelines import load_pipeline, use_gpu
 from .progress import reading_bar
 from .standard_input import standard_input
+from .word_index import make_word_index
 
 if TYPE_CHECKING:
-    from ..lab.search.index import Hit
+    from ..lab.search import Hit
 
 search_cli = typer.Typer(
     name="search",
@@ -44,6 +45,13 @@ class MethodChoice(str, Enum):
     hnsw = "hnsw"
 
 
+class UnitChoice(str, Enum):
+    """Choices of `--unit`."""
+
+    sentence = "sentence"
+    word = "word"
+
+
 @search_cli.command("index")
 def index_cli(
     source: PipelineArgument,
@@ -51,6 +59,10 @@ def index_cli(
     out_dir: Annotated[
         Path, typer.Argument(metavar="OUT_DIR", help="Folder to create for the index")
     ],
+    unit: Annotated[
+        UnitChoice,
+        typer.Option(help="What to index. sentence: for `search query`; word: for `explore`"),
+    ] = UnitChoice.sentence,
     layer: Annotated[
         int | None,
         typer.Option(
@@ -72,40 +84,52 @@ def index_cli(
     quiet: QuietOption = False,
     code: CodeOption = None,
 ) -> None:
-    """Index the sentences of a corpus.
+    """Index the sentences or the words of a corpus.
 
-    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads the index.
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words
+    contains the vectors of up to 300 occurrences of each word, in all layers.
     """
     with report_errors():
         import_code(code)
         use_gpu(gpu_id)
-        if out_dir.is_file():
-            raise FileExistsError(f"OUT_DIR must be a folder, but {out_dir} is a file")
-        from ..run_lock import lock
+        words = unit == UnitChoice.word
+        if words and (layer is not None or method != MethodChoice.exact):
+            raise ValueError(
+                "--layer and --method can only be used with --unit sentence. An index of words contains all layers"
+            )
+        if out_dir.is_file() or (out_dir.is_dir() and any(out_dir.iterdir()) and not force):
+            raise FileExistsError(
+                f"OUT_DIR {out_dir} is a file, or is not empty. Choose a new folder, or overwrite an index with --force"
+            )
+        remove_partial(out_dir.parent, out_dir.name)
+        if words:
+            tokens = make_word_index(
+                out_dir, source, text, lang=lang, tokenized=tokenized, quiet=quiet
+            )
+            msg.good(f"Index: {out_dir}, {tokens:,} tokens")
+            return
+        from ..lab.corpora.documents import corpus_files
+        from ..lab.corpora.pipelines import source_of
+        from ..lab.search import SearchIndex, add_corpus
 
-        with lock(out_dir):
-            _check_is_new(out_dir, force)
-            remove_partial(out_dir.parent, out_dir.name)
-            from ..lab.corpora.documents import corpus_files
-            from ..lab.search.corpus_index import add_corpus, corpus_source
-            from ..lab.search.index import SearchIndex
-
-            nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
-            about = corpus_source(nlp, source, lang=lang, tokenized=tokenized)
-            index = SearchIndex(layer=layer, method=method.value, about=about)
-            tokens = 0
-            with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
-                for added in add_corpus(index, nlp, text, tokenized=tokenized):
-                    tokens += added
-                    bar.set_postfix_str(f"{len(index):,} sentences, {tokens:,} tokens")
-            index.to_disk(out_dir)
+        nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
+        index = SearchIndex(
+            layers="average" if layer is None else layer,
+            method=method.value,
+            about=source_of(nlp, source, lang=lang, tokenized=tokenized),
+        )
+        with reading_bar(lambda: corpus_files(text), quiet=quiet) as bar:
+            for _ in add_corpus(index, nlp, text, tokenized=tokenized):
+                bar.set_postfix_str(f"{len(index):,} sentences")
+        index.to_disk(out_dir)
     msg.good(f"Index: {out_dir}, {len(index):,} sentences")
 
 
 @search_cli.command("query")
 def query_cli(
     index_dir: Annotated[
-        Path, typer.Argument(metavar="INDEX", help="Folder that `search index` has created")
+        Path,
+        typer.Argument(metavar="INDEX", help="Folder that `search index` or `embed` has created"),
     ],
     query: Annotated[
         str,
@@ -123,7 +147,8 @@ def query_cli(
     pipeline: Annotated[
         str | None,
         typer.Option(
-            help="New path of the pipeline or weights file that created the index, if it was moved"
+            help="Path of the pipeline or weights file that created the index, if it was moved, or if INDEX is from"
+            " `embed`"
         ),
     ] = None,
     code: CodeOption = None,
@@ -134,35 +159,29 @@ def query_cli(
     """
     with report_errors():
         import_code(code)
-        from ..lab.search.corpus_index import query_pipeline
-        from ..lab.search.index import SearchIndex
+        from ..lab.corpora.documents import make_docs
+        from ..lab.corpora.pipelines import elmo_and_later, load_again
+        from ..lab.search import SearchIndex
 
         index = SearchIndex.from_disk(index_dir)
-        nlp = query_pipeline(index, pipeline)
+        nlp = load_again(index.about, pipeline)
+        later = elmo_and_later(nlp)[1:]
+
+        def search(text: str) -> list[Hit]:
+            words = text.split() if index.about.get("tokenized") else text
+            (doc,) = make_docs(nlp, [words], later)
+            return index.search(doc, hits)
+
         if query != "-":
-            _show(query, index.search(nlp(query), hits), json)
+            _show(query, search(query), json)
             return
         for number, text in standard_input():
             try:
-                result = index.search(nlp(text), hits) if text else None
+                result = search(text) if text else None
             except ValueError as error:
                 raise ValueError(f"Standard input, line {number}: {error}") from error
             if result is not None:
                 _show(text, result, json)
-
-
-def _check_is_new(out_dir: Path, force: bool) -> None:
-    """Raise an error if a folder contains files, unless `force` is set. The lock file of this process and
-    temporary files do not count."""
-    from ..run_lock import LOCK
-
-    is_new = not out_dir.is_dir() or all(
-        path.name == LOCK or path.suffix == ".partial" for path in out_dir.iterdir()
-    )
-    if not (is_new or force):
-        raise FileExistsError(
-            f"OUT_DIR {out_dir} is not empty. Use --force to overwrite an index in it"
-        )
 
 
 def _show(query: str, hits: Sequence[Hit], json: bool) -> None:

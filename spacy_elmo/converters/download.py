@@ -1,40 +1,74 @@
-"""Download of model files to a cache folder, only if the user asks for it.
+"""The catalogue of public models (models.json), and their download to a cache folder.
 
-After the first download of a file NAME, the checksum of the file is stored in `.NAME.sha256` in the same
-folder, to check later downloads.
+The URLs and licences in the catalogue are copied from the web pages of the authors (`source`). If the page names no
+licence, `licence` is "not stated". The files were not downloaded to verify the entries, so checksums are missing, and
+some URLs possibly no longer work.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import IO
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 import requests
+import srsly
 from tqdm import tqdm
 
-from ..digest import Digest, file_digest
-from ..files import atomic_file, atomic_write
-from ..limits import MAX_BYTES
-from .models import RemoteFile
+from ..digest import file_digest
+from ..files import atomic_file
 
+CATALOGUE = Path(__file__).with_name("models.json")
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 _SECONDS_OF_SILENCE = 30.0
 _CHUNK_BYTES = 1 << 20
 
 
-class _Interrupted(Exception):
-    """Network failure during a download. This class is not a subclass of OSError, because `atomic_file` would
-    report an OSError as a failure to write the file."""
+@dataclass(frozen=True)
+class PublicModel:
+    """Entry in the catalogue of public models."""
+
+    name: str
+    languages: list[str]
+    """Language codes (ISO 639); empty if the training data are not natural language."""
+    format: str
+    """Name of the file format, the first argument of `python -m spacy elmo convert`."""
+    parameters: int | None
+    licence: str
+    about: str
+    source: str
+    """URL of the authors' web page, from which this entry is copied."""
+    files: dict[str, str | None]
+    """{URL: SHA-256 of the file in hexadecimal digits, or None if it is unknown}."""
+
+
+def known_models() -> dict[str, PublicModel]:
+    """Return the models of the catalogue as {name: entry}."""
+    return {record["name"]: PublicModel(**record) for record in srsly.read_json(CATALOGUE)}
+
+
+def find_model(name: str) -> PublicModel:
+    """Return the public model that has a given name.
+
+    Raises:
+        ValueError: there is no model with this name. The message suggests similar names.
+    """
+    models = known_models()
+    if name in models:
+        return models[name]
+    similar = ", ".join(difflib.get_close_matches(name, models))
+    raise ValueError(
+        f"There is no public model {name!r}." + (f" Similar names are {similar}." if similar else "")
+        + " Run `download` without a name to list all models"
+    )  # fmt: skip
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads.
-
-    The environment variable SPACY_ELMO_CACHE sets the folder. Default: the folder `spacy-elmo` in the cache
-    folder of the user, which the library platformdirs finds.
+    """Return the folder for downloads: the environment variable SPACY_ELMO_CACHE, or the folder `spacy-elmo` in
+    the cache folder of the user.
 
     Raises:
         ValueError: SPACY_ELMO_CACHE is not set, and platformdirs is not installed.
@@ -51,58 +85,28 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("spacy-elmo"))
 
 
-def folder_of(url: str) -> str:
-    """Return a folder name for a URL that is not in the catalogue. The name is a hash of the URL."""
-    return Digest(url.encode()).hexdigest()[:16]
-
-
-def fetch(file: RemoteFile, folder: Path, *, progress: bool = False) -> Path:
-    """Download a file unless it is already in a folder, and return the path of the file.
-
-    The file is downloaded under a temporary name, and gets its final name when the download is complete and
-    the checksum is correct (if a checksum is known). So several processes can download the same file. An
-    existing file with a wrong checksum is replaced.
+def fetch(url: str, sha256: str | None, folder: Path, *, progress: bool = False) -> Path:
+    """Download a file unless it is already in a folder, and return the path of the file. The file gets its name
+    when the download is complete.
 
     Args:
-        file: URL of the file, and its checksum if known.
+        sha256: expected SHA-256; None: unknown.
         folder: folder for the file. A missing folder is created.
         progress: show a progress bar on standard error.
 
     Raises:
-        OSError: the server does not answer, refuses the request, ends the transfer early, or sends nothing
-            for 30 seconds.
         OSError: the folder is not writable.
-        ValueError: the checksum differs from the known checksum, or from the checksum of the first download.
-        ValueError: the file is larger than 64 GiB.
+        ValueError: the server does not answer, refuses the request or ends the transfer early, or the file
+            does not have the expected checksum.
     """
-    path = folder / file.name
-    expected = file.sha256 or first_checksum(path)
-    if path.exists() and (expected is None or sha256_of(path) == expected.lower()):
-        _keep_checksum(path, file.sha256)
-        return path
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
+    path = folder / PurePosixPath(urlsplit(url).path).name
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as partial:
-            with partial.open("wb") as target:
-                sha256 = _transfer(file.url, target, progress)
-            if expected is not None and sha256 != expected.lower():
-                raise ValueError(_mismatch(file, path, expected, sha256))
-    except _Interrupted as error:
-        raise OSError(str(error)) from error
-    _keep_checksum(path, file.sha256)
+            _transfer(url, partial, progress)
+            _check(partial, url, sha256)
+    _check(path, path, sha256)
     return path
-
-
-def first_checksum(path: Path) -> str | None:
-    """Return the SHA-256 of the first download of a file. None if the file was never downloaded.
-
-    Args:
-        path: path of the downloaded file. The checksum is stored in the same folder.
-    """
-    try:
-        return _checksum_file(path).read_text("ascii").strip()
-    except FileNotFoundError:
-        return None
 
 
 def sha256_of(path: Path) -> str:
@@ -110,58 +114,23 @@ def sha256_of(path: Path) -> str:
     return file_digest(path, hashlib.sha256())
 
 
-def _transfer(url: str, target: IO[bytes], progress: bool) -> str:
-    """Write the content of a URL to a file, and return the SHA-256 of the content.
-
-    The limit of 64 GiB applies to the decompressed content, because the server can send compressed data.
-    """
-    digest, size = hashlib.sha256(), 0
-    for chunk in _chunks(url, progress):
-        size += len(chunk)
-        if size > MAX_BYTES:
-            raise ValueError(
-                f"{url} has more than {MAX_BYTES:,} bytes, the limit for a model, so nothing was saved"
-            )
-        target.write(chunk)
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _chunks(url: str, progress: bool) -> Iterator[bytes]:
-    """Yield the content of a URL in chunks.
-
-    Raises:
-        _Interrupted: the download failed.
-    """
+def _transfer(url: str, path: Path, progress: bool) -> None:
     try:
-        with requests.get(url, stream=True, timeout=_SECONDS_OF_SILENCE) as response:
+        with (
+            requests.get(url, stream=True, timeout=_SECONDS_OF_SILENCE) as response,
+            path.open("wb") as file,
+        ):
             response.raise_for_status()
-            length = response.headers.get("Content-Length", "")
-            total = int(length) if length.isdecimal() else None
+            total = int(response.headers.get("Content-Length", 0)) or None
             with tqdm(total=total, unit="B", unit_scale=True, disable=not progress) as bar:
                 for chunk in response.iter_content(_CHUNK_BYTES):
-                    yield chunk
+                    file.write(chunk)
                     bar.update(len(chunk))
     except requests.RequestException as error:
-        raise _Interrupted(f"Could not download {url}, so nothing was saved: {error}") from error
+        # Not an OSError, which `atomic_file` would report as a failure to write the file.
+        raise ValueError(f"Could not download {url}, so nothing was saved: {error}") from error
 
 
-def _mismatch(file: RemoteFile, path: Path, expected: str, sha256: str) -> str:
-    if file.sha256 is not None:
-        return f"{file.url}: expected the SHA-256 {expected}, but got {sha256}. Nothing was saved"
-    return (
-        f"{file.url} has changed since the first download: its SHA-256 is {sha256}, and was {expected}. Nothing was"
-        f" saved. If the authors have announced the change, delete {_checksum_file(path)}, and download it again"
-    )
-
-
-def _keep_checksum(path: Path, given: str | None) -> None:
-    """Store the checksum of the first download. A checksum that the user has given replaces it."""
-    stored = first_checksum(path)
-    checksum = given.lower() if given is not None else stored or sha256_of(path)
-    if checksum != stored:
-        atomic_write(_checksum_file(path), f"{checksum}\n".encode())
-
-
-def _checksum_file(path: Path) -> Path:
-    return path.with_name(f".{path.name}.sha256")
+def _check(path: Path, shown: str | Path, expected: str | None) -> None:
+    if expected is not None and (sha256 := sha256_of(path)) != expected.lower():
+        raise ValueError(f"{shown}: expected the SHA-256 {expected}, but got {sha256}")

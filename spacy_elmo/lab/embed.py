@@ -7,7 +7,6 @@ option `get_spans` of elmo says otherwise). The columns are
 - `index` (int32): index of the token in its document, or of the first token of the span;
 - `end` (int32): only for spans: index of the last token, plus 1;
 - `text` (string): text of the token or span;
-- `space` (bool): whether a space follows the token or span;
 - `vector`: list of `width` numbers, float32 or float16; or, with all layers, `layers`: a list of such lists.
 
 The metadata of a file, a JSON object with the key `spacy_elmo`, tells how its vectors were computed.
@@ -89,7 +88,7 @@ class Embedder:
         self._later = elmo_and_later(self.nlp)[1:]
         self._get_spans = find_elmo(self.nlp)[1].model.attrs["options"].get_spans
         self.metadata: dict[str, Any] = {
-            **origin(self.nlp), "layers": layers, "dtype": dtype, "unit": unit
+            "pipeline": origin(self.nlp), "layers": layers, "dtype": dtype, "unit": unit
         }  # fmt: skip
         """How the vectors are computed, in JSON types: the arguments, and what the pipeline's vectors depend on."""
 
@@ -111,12 +110,12 @@ class Embedder:
             columns["index"] = pa.array([span.start for span in rows], pa.int32())
             if self.unit == "span":
                 columns["end"] = pa.array([span.end for span in rows], pa.int32())
-            columns["text"] = pa.array([span.text for span in rows], pa.string())
-            columns["space"] = pa.array([bool(span[-1].whitespace_) for span in rows])
+            texts = [s.text.strip() if self.unit == "span" else s.text for s in rows]
+            columns["text"] = pa.array(texts, pa.string())
         if vectors.ndim == 2:
-            columns["vector"] = _lists(vectors)
+            columns["vector"] = lists(vectors)
         else:
-            columns["layers"] = _lists(vectors.transpose(1, 0, 2))
+            columns["layers"] = lists(vectors.transpose(1, 0, 2))
         return pa.table(columns).replace_schema_metadata({METADATA: json.dumps(self.metadata)})
 
     def vectors(self, texts: Iterable[str | Iterable[str]]) -> list[tuple[list[Span], np.ndarray]]:
@@ -181,7 +180,7 @@ def span_means(vectors: np.ndarray, spans: Sequence[Span]) -> np.ndarray:
     return means
 
 
-def _lists(vectors: np.ndarray) -> pa.Array:
+def lists(vectors: np.ndarray) -> pa.Array:
     """Convert vectors to a column: (rows, width), or (rows, layers, width) for a list of lists."""
     column = pa.array(vectors.reshape(-1))
     for size in vectors.shape[:0:-1]:
@@ -258,13 +257,14 @@ def check_metadata(path: Path, expected: Mapping[str, Any]) -> None:
         )
 
 
-def _columns(documents: Iterable[Document]) -> dict[str, list[Any]]:
+def as_batch(documents: Iterable[Document]) -> dict[str, list[Any]]:
+    """Return documents in the form that `Embedder` takes."""
     return {"doc": [d.name for d in documents], "text": [d.text for d in documents]}
 
 
 def _write_parquet(embedder: Embedder, documents: list[Document], path: Path) -> None:
     """Write the vectors of some documents to a Parquet file, with a row group for each batch."""
-    tables = map(embedder, map(_columns, batches(documents, CHARACTERS_PER_BATCH)))
+    tables = map(embedder, map(as_batch, batches(documents, CHARACTERS_PER_BATCH)))
     first = next(tables)
     with atomic_file(path) as partial:
         # Only names and texts repeat.

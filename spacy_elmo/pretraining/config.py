@@ -88,11 +88,6 @@ class Prepare(_Section):
     tokenizer of the language."""
     tokenized: bool = False
     """True: the text is already tokenized, as words separated by spaces and one sentence per line."""
-    dedup: Literal["none", "documents", "sentences"] = "none"
-    """Removal of duplicate documents or sentences from the training text. The first occurrence is kept,
-    unless the document or sentence also occurs in `dev_text`. "sentences" makes common short sentences
-    ("Yes .") rare.
-    """
     n_process: int = Field(default=1, ge=-1)
     """Number of processes that tokenize; -1: one per core. The prepared corpus does not depend on this
     number."""

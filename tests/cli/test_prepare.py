@@ -63,18 +63,18 @@ def test_it_says_what_a_run_would_see_and_cost(files):
     (files / "b.txt").write_text("the owl sees the extraordinarily long-winded cat .\n" * 200)
     (files / "dev").mkdir()
     (files / "dev" / "dev.txt").write_text("the cat sees a kangaroo .\n")
-    options = ("--paths.dev_text", files / "dev", "--prepare.dedup", "sentences")
+    options = ("--paths.dev_text", files / "dev")
     code, output = elmo(*command(files, *options, "--prepare.n_process", 2))
     assert code == 0, output
     for row in (
-        # Two sentences differ: of "the" (4 times), "owl", "sees", "cat" and "." (twice), and two long words.
-        "training words 14 training sentences 2 held-out words 6 held-out sentences 1 types 9",
+        # Two sentences, 200 times each: "the" (4 times), "owl", "sees", "cat" and "." (twice), and two long words.
+        "training words 2,800 training sentences 400 held-out words 6 held-out sentences 1 types 9",
         "vocabulary 6, covers 57.1% of the training words and 33.3% of the held-out words",
         "cut words 14.286% of the training words (longer than 10 bytes)",
         "cut sentences 50.00% of the training sentences (longer than 7 words)",
-        "dropped duplicates 398 sentences, 99.5% of the words",
+        "passes 5.0 over the training words",
         "one pass over the corpus 0:00:0",
-        "for 70 words peak memory ",
+        "for 14,000 words peak memory ",
     ):
         assert row in output, row
 
@@ -167,7 +167,7 @@ elmo_cli()
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (files / "corpus").exists()
-    assert len([*files.glob(".corpus.*.partial/raw-train.bin")]) == 1
+    assert len([*files.glob(".corpus.*.partial/raw_text.bin")]) == 1
     code, output = elmo(*command(files))
     assert code == 0, output
     assert not [*files.glob(".*.partial")]

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from spacy_elmo.run_lock import LOCK
 from tests import pipelines, tiny
 from tests.commands import elmo
 
@@ -51,30 +50,39 @@ def test_table_of_each_query(folder):
     code, output = run(
         "query", folder / "index", "-", "-n", 1, stdin="\ufeffIt was old!\n\nThe boat\n"
     )
-    assert code == 0
+    assert code == 0, output
     assert output.count("Cosine Document") == 2
     assert f"1.000 {folder / 'a.txt'}:1 It was old!" in output
     assert "Cosine Document The boat" in output
 
 
 def test_overwriting(folder):
-    assert make(folder)[0] == 0
-    code, output = make(folder)
-    assert code == 1 and "is not empty" in output
+    for unit in ("sentence", "word"):
+        out = folder / unit
+        arguments = ["index", folder / "w.safetensors", folder / "a.txt", out, "--unit", unit]
+        assert run(*arguments)[0] == 0
+        code, output = run(*arguments)
+        assert code == 1 and "is not empty" in output
+        (folder / f".{unit}.1-1.partial").mkdir()  # of a process that was killed
+        assert run(*arguments, "--force")[0] == 0
+        assert not (folder / f".{unit}.1-1.partial").exists()
     (folder / "a.txt").write_text("Only one.\n")
-    assert make(folder, "--force")[0] == 0
-    code, output = run("query", folder / "index", "The bank", "--json")
+    assert (
+        run("index", folder / "w.safetensors", folder / "a.txt", folder / "sentence", "-f")[0] == 0
+    )
+    code, output = run("query", folder / "sentence", "The bank", "--json")
     assert [hit["text"] for hit in json.loads(output)["hits"]] == ["Only one."]
 
 
-def test_what_a_killed_run_leaves_is_no_index(folder):
-    (folder / "index").mkdir()
-    (folder / "index" / LOCK).write_text("process 1")
-    remains = [folder / "index" / ".index.json.1-1.partial", folder / ".index.1-1.partial"]
-    for path in remains:
-        path.mkdir()
-    assert make(folder)[0] == 0
-    assert not any(path.exists() for path in remains)
+def test_the_output_of_embed_is_an_index(folder):
+    weights, out = folder / "w.safetensors", folder / "vectors"
+    arguments = ["embed", weights, folder / "a.txt", out, "--unit", "span", "--layers", "average"]
+    assert elmo(*arguments)[0] == 0
+    code, output = run("query", out, "It was old!", "--json")
+    assert code == 1 and "does not name its pipeline. Give it (`--pipeline`)" in output
+    code, output = run("query", out, "It was old!", "--json", "--pipeline", weights)
+    assert code == 0, output
+    assert json.loads(output)["hits"][0]["text"] == "It was old!"
 
 
 def test_moved_pipeline(folder):

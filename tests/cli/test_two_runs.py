@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.run_lock import lock
-from tests import tiny
 
 CONFIG = """
 [prepare]
@@ -35,7 +34,6 @@ batch_tokens = 16
         ["pretrain", "run.cfg", "out", "--paths.raw_text", "raw.txt", "--resume"],
         ["pretrain", "run.cfg", "out", "--paths.raw_text", "raw.txt", "--force"],
         ["prepare", "run.cfg", "out", "--paths.raw_text", "raw.txt"],
-        ["search", "index", "w.safetensors", "raw.txt", "out", "--lang", "en"],
     ],
     ids=lambda command: " ".join(command[:2] + command[-1:]),
 )
@@ -46,7 +44,6 @@ def test_the_second_run_is_refused(tmp_path, monkeypatch, command):
         out.mkdir()  # it writes to the folder, the others replace it
     (tmp_path / "run.cfg").write_text(CONFIG)
     (tmp_path / "raw.txt").write_text("the cat sees the dog .\n" * 300)
-    tiny.save("w.safetensors", {"language": "en"})
     with lock(out):
         result = CliRunner().invoke(elmo_cli, command)
         assert result.exit_code == 1

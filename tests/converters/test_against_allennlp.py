@@ -16,11 +16,8 @@ import torch
 from benchmarks.allennlp_elmo import AllenNLP, elmo_module
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.bilm.words.char_ids import char_ids
-from spacy_elmo.converters.allennlp import conversion as allennlp
-from spacy_elmo.converters.allennlp import export as allennlp_export
-from spacy_elmo.converters.bilm_tf import export as bilm_export
-from spacy_elmo.converters.bilm_tf import hdf5_conversion as bilm_hdf5
-from spacy_elmo.converters.readers.archive import opened
+from spacy_elmo.converters import allennlp, bilm_tf
+from spacy_elmo.converters.convert import read_model
 from tests import tiny
 from tests.converters import foreign
 
@@ -97,7 +94,7 @@ def test_characters(peer):
 def test_export_through_their_loader(peer, tmp_path, seed):
     """The HDF5 export, loaded by AllenNLP."""
     model = model_of(seed)
-    bilm_export.export(Weights.from_bilm(model), tmp_path)
+    bilm_tf.export(Weights.from_bilm(model), tmp_path)
     assert_same_layers(elmo_of(peer, tmp_path)._elmo_lstm, model)
 
 
@@ -105,13 +102,13 @@ def test_export_through_their_loader(peer, tmp_path, seed):
 def test_export_as_state_dict(peer, tmp_path, seed):
     """Export for `load_state_dict` of a network with other numbers; AllenNLP's loader gives the same bits."""
     model, other = model_of(seed), tiny.bilm(architecture(seed), seed + 1)
-    bilm_export.export(Weights.from_bilm(other), tmp_path / "other")
-    allennlp_export.export(Weights.from_bilm(model), tmp_path / "state")
+    bilm_tf.export(Weights.from_bilm(other), tmp_path / "other")
+    allennlp.export(Weights.from_bilm(model), tmp_path / "state")
     state = torch.load(tmp_path / "state" / "weights.th", weights_only=True)
     elmo = elmo_of(peer, tmp_path / "other")
     elmo.load_state_dict(state, strict=True)
     assert_same_layers(elmo._elmo_lstm, model)
-    bilm_export.export(Weights.from_bilm(model), tmp_path / "same")
+    bilm_tf.export(Weights.from_bilm(model), tmp_path / "same")
     for name, tensor in elmo_of(peer, tmp_path / "same").state_dict().items():
         assert torch.equal(state[name], tensor), name
 
@@ -120,7 +117,7 @@ def test_export_as_state_dict(peer, tmp_path, seed):
 def test_archive(peer, tmp_path, seed):
     """AllenNLP's state dict inside a tagger's archive is converted and exported again, bit for bit."""
     model = model_of(seed)
-    bilm_export.export(Weights.from_bilm(model), tmp_path)
+    bilm_tf.export(Weights.from_bilm(model), tmp_path)
     elmo = elmo_of(peer, tmp_path, mixes=2)
     torch.nn.init.normal_(elmo.scalar_mix_1.gamma)
     for parameter in elmo.scalar_mix_1.scalar_parameters:
@@ -131,11 +128,10 @@ def test_archive(peer, tmp_path, seed):
     tagger.text_field_embedder.token_embedder_elmo = torch.nn.Module()
     tagger.text_field_embedder.token_embedder_elmo._elmo = elmo
     path = write_archive(tmp_path, tagger, tmp_path / "options.json")
-    with opened(path) as files:
-        conversion = allennlp.convert(files.path)
-    assert conversion.weights.config.cell_clip == model.config.cell_clip
-    assert_same_layers(elmo._elmo_lstm, conversion.weights.build_bilm())
-    back = allennlp_export.state_of(conversion.weights)
+    weights, _ = read_model(path)
+    assert weights.config.cell_clip == model.config.cell_clip
+    assert_same_layers(elmo._elmo_lstm, weights.build_bilm())
+    back = allennlp.state_of(weights)
     assert back.keys() == elmo.state_dict().keys()
     for name, tensor in elmo.state_dict().items():
         assert torch.equal(back[name], tensor), name
@@ -168,7 +164,7 @@ def test_projections_where_the_sizes_agree(peer, tmp_path, dim, filters):
     elmo = elmo_of(peer, tmp_path)
     assert_same_layers(elmo._elmo_lstm, model)
     torch.save(elmo.state_dict(), tmp_path / "best.th")
-    converted = allennlp.convert(tmp_path / "best.th").weights
+    converted = allennlp.convert(tmp_path / "best.th")[0]
     assert converted.config.square_projections
     assert_same_layers(elmo._elmo_lstm, Weights.from_bytes(converted.to_bytes()).build_bilm())
 
@@ -176,9 +172,9 @@ def test_projections_where_the_sizes_agree(peer, tmp_path, dim, filters):
 def test_what_allennlp_refuses_we_read(peer, tmp_path):
     """AllenNLP's loader rejects a model without residual connections, and so does our export."""
     model = tiny.bilm(architecture(0, skip=False))
-    bilm_export.export(Weights.from_bilm(model), tmp_path)
+    bilm_tf.export(Weights.from_bilm(model), tmp_path)
     with pytest.raises(ValueError, match="residual connections"):
         elmo_of(peer, tmp_path)
     with pytest.raises(ValueError, match="residual connections"):
-        allennlp_export.state_of(Weights.from_bilm(model))
-    assert bilm_hdf5.convert(tmp_path).weights.config == model.config
+        allennlp.state_of(Weights.from_bilm(model))
+    assert bilm_tf.convert_hdf5(tmp_path)[0].config == model.config

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.converters.many_langs.conversion import convert
+from spacy_elmo.converters.many_langs import convert
 from tests import tiny
 from tests.converters import foreign_many_langs as foreign
 
@@ -79,7 +79,7 @@ def test_every_layer(peer, tmp_path, seed):
     embedder = peer.Embedder(str(tmp_path), batch_size=len(sentences))
     assert not embedder.use_cuda
     expected = embedder.sents2elmo(sentences, output_layer=-2)
-    model = convert(tmp_path).weights.build_bilm()
+    model = convert(tmp_path)[0].build_bilm()
     got = tiny.read(model, sentences).layers.split([len(sentence) for sentence in sentences], 1)
     for ours, theirs in zip(got, expected, strict=True):
         assert ours.shape == theirs.shape

@@ -8,7 +8,7 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.converters.many_langs.conversion import convert
+from spacy_elmo.converters.many_langs import convert
 from spacy_elmo.pipeline.encode.shim import BiLMShim
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from tests import tiny
@@ -22,8 +22,8 @@ KINDS = [{}, {"char_dim": 0}, {"word_dim": 0}]
 def weights(request, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
-    conversion = convert(foreign.write_model(folder, foreign.options(**request.param)))
-    conversion.weights.save(tmp_path / "many.safetensors")
+    weights, _ = convert(foreign.write_model(folder, foreign.options(**request.param)))
+    weights.save(tmp_path / "many.safetensors")
     return tmp_path / "many.safetensors"
 
 
@@ -64,7 +64,7 @@ def test_training_reaches_every_table(weights):
 
 
 def test_the_checksum_knows_the_alphabet(tmp_path):
-    weights = convert(foreign.write_model(tmp_path, foreign.options(word_dim=0))).weights
+    weights, _ = convert(foreign.write_model(tmp_path, foreign.options(word_dim=0)))
     checksums = set()
     for alphabet in (weights.alphabet, weights.alphabet[::-1]):
         dataclasses.replace(weights, alphabet=alphabet).save(tmp_path / "w.safetensors")

@@ -125,8 +125,8 @@ def test_vectors_of_something_else_are_only_replaced_by_force(nlp, weights, text
         (nlp, {"dtype": "float16"}, "dtype"),
         (nlp, {"layers": "top"}, "layers"),
         (nlp, {"tokenized": True}, "texts"),
-        (whole, {}, "get_spans"),
-        (trained, {}, "weights"),
+        (whole, {}, "pipeline"),
+        (trained, {}, "pipeline"),
     ):
         with pytest.raises(ValueError, match=rf"part-00000.*\({problem}\).*--force"):
             embed(other, text, out, **options)

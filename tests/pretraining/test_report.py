@@ -74,7 +74,7 @@ def test_the_best_model_the_table_and_the_curve():
     # per direction gates (4 + 4) x 32 + 32 and projection 8 x 4; head 20 x 4 + 20.
     network = 1044 + 20 + 52 + 144 + 36 + 2 * (288 + 32)
     assert f"Parameters {network:,}, and 100 in the head" in page.text
-    assert "licence CC0 1.0" in page.text and "dim 8" in page.text and "dedup none" in page.text
+    assert "licence CC0 1.0" in page.text and "dim 8" in page.text
     assert "10 1.00 1,000 5.000 400.0 200.0 800.0 0.001 0.5 1,000 20 2.00" in page.text
     # From 800 at the top to 100 at the bottom: a third of the height for each factor of 2.
     curves = [attributes["points"] for tag, attributes in page.tags if tag == "polyline"]

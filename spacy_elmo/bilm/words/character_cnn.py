@@ -23,7 +23,7 @@ class Highway(nn.Module):
     c = σ(x W_c + b_c); t = relu(x W_t + b_t); y = c t + (1 - c) x. The name *carry* gate for c is from
     bilm-tf. In Srivastava et al., the carry gate scales x, but here c scales the transformed input t.
 
-    If you change the formula, change it in `bilm/reference.py` and `converters/onnx/graph.py` as well.
+    If you change the formula, change it in `bilm/reference.py` and `converters/onnx.py` as well.
 
     *Shape:* (words, width) -> (words, width).
     """

@@ -1,4 +1,4 @@
-"""A cache for the vectors of recently used words, so that frequent words are not encoded in every batch."""
+"""A cache of word vectors, so that frequent words are not encoded in every batch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class TokenCache(nn.Module):
     encoder change, create a new cache.
 
     The cache has no lock, because a forked process could inherit a lock that is never released. Threads can
-    still share the cache, because each vector is stored before its key is added, and is never changed. When
-    the cache is full, the most recently used vectors are copied to a new, half full cache.
+    still share the cache, because each vector is stored before its key is added, and is never changed. A full
+    cache is replaced by an empty one.
 
     Args:
         encoder: the token encoder for words that are not in the cache.
@@ -33,7 +33,6 @@ class TokenCache(nn.Module):
         self.encoder = encoder
         self.boundaries = encoder.boundaries
         self._capacity = capacity
-        self._calls = itertools.count(1)
         self._store: _Store | None = None
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -50,24 +49,22 @@ class TokenCache(nn.Module):
         the cache or from the encoder."""
         if not len(ids):
             return self.encoder(ids)
-        keys, call = _keys(ids), next(self._calls)
-        store = self._store
+        keys, store = _keys(ids), self._store
         if store is None:
             vectors = self.encoder(ids)
             store = self._store = _Store(self._capacity, vectors)
-            store.add(keys, vectors, call)
+            store.add(keys, vectors)
             return vectors
         rows = store.find(keys)
-        store.last_used[rows[rows >= 0]] = call
         vectors = store.vectors.index_select(0, torch.from_numpy(rows.clip(0)))
         if len(missing := np.flatnonzero(rows < 0)):
             indices = torch.from_numpy(missing)
-            encoded = self.encoder(ids[indices])
-            vectors[indices] = encoded
-            # The length counts filled rows, because two threads may have added the same word.
+            encoded = vectors[indices] = self.encoder(ids[indices])
             if len(store) + len(missing) > self._capacity:
-                store = self._store = store.recent(self._capacity // 2)
-            store.add([keys[index] for index in missing.tolist()], encoded, call)
+                store = self._store = _Store(self._capacity, vectors)
+                store.add(keys, vectors)
+            else:
+                store.add([keys[index] for index in missing.tolist()], encoded)
         return vectors
 
 
@@ -82,14 +79,12 @@ class _Store:
 
     def __init__(self, capacity: int, like: Tensor) -> None:
         self.vectors = like.new_empty((capacity, like.shape[1]))
-        self.last_used = np.zeros(capacity, dtype=np.int64)
-        """For each row, the last call of `TokenCache.forward` that used the row, counted from 1."""
         self._rows: dict[bytes, int] = {}
         self._free = iter(range(capacity))
         self._filled = 0
 
     def __len__(self) -> int:
-        """Return the number of rows that contain a word vector."""
+        """Return the number of rows that contain a word vector. Two threads may have added the same word."""
         return self._filled
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
@@ -97,29 +92,13 @@ class _Store:
         row_of = self._rows.get
         return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
-    def add(self, keys: Sequence[bytes], vectors: Tensor, call: int) -> None:
-        """Add the vectors of new keys until the matrix is full. `vectors` has one row for each key. `call` is
-        the value for `last_used`."""
+    def add(self, keys: Sequence[bytes], vectors: Tensor) -> None:
+        """Add the vectors of new keys until the matrix is full. `vectors` has one row for each key."""
         new = {key: index for index, key in enumerate(keys) if key not in self._rows}
         rows = list(itertools.islice(self._free, len(new)))
         self._filled += len(rows)
         self.vectors[rows] = vectors[list(new.values())[: len(rows)]]
-        self.last_used[rows] = call
         self._rows.update(zip(new, rows, strict=False))
-
-    def recent(self, count: int) -> _Store:
-        """Return a new store of the same capacity with the `count` most recently used vectors.
-
-        A row without a key is left out, because another thread is still writing this row. So the new store
-        can be empty.
-        """
-        named = list(self._rows.items())
-        newest = np.argsort(-self.last_used[[row for _, row in named]], kind="stable")[:count]
-        keys, kept = [named[index][0] for index in newest], [named[index][1] for index in newest]
-        other = _Store(len(self.vectors), self.vectors)
-        other.add(keys, self.vectors[kept], 0)
-        other.last_used[: len(kept)] = self.last_used[kept]
-        return other
 
 
 def _keys(ids: Tensor) -> list[bytes]:

@@ -165,3 +165,45 @@ def origin(nlp: Language) -> dict[str, Any]:
         "weights": shim_of(elmo.model).checksum(),
         "get_spans": nlp.config["components"][name]["get_spans"],
     }
+
+
+def source_of(nlp: Language, source: str, *, lang: str | None, tokenized: bool) -> dict[str, Any]:
+    """Return the metadata of an index, in JSON types, with which `load_again` loads the pipeline of the index.
+
+    Args:
+        source, lang, tokenized: the arguments with which `load_pipeline` loaded the pipeline.
+    """
+    path = Path(source)
+    # `load_pipeline` also prefers the name to a folder with this name in the working directory.
+    is_name = source in known_names() or spacy.util.is_package(source)
+    return {
+        "source": str(path.absolute()) if path.exists() and not is_name else source,
+        "lang": lang,
+        "tokenized": tokenized,
+        "pipeline": origin(nlp),
+    }
+
+
+def load_again(about: Mapping[str, Any], source: str | None = None) -> Language:
+    """Load the pipeline that has computed the vectors of an index, for queries.
+
+    Args:
+        about: metadata of the index, from `source_of`, or from `embed`, which does not know the `source`.
+        source: new location of the pipeline, if the pipeline was moved.
+
+    Raises:
+        OSError, ValueError: see `load_pipeline`.
+        ValueError: the loaded pipeline is not the pipeline of the index, or `about` names no pipeline.
+    """
+    source = source or about.get("source")
+    if source is None or "pipeline" not in about:
+        raise ValueError(
+            "The index does not name its pipeline. Give it (`--pipeline`), or search the index in Python"
+        )
+    nlp, _ = load_pipeline(source, lang=about.get("lang"), tokenized=about.get("tokenized", False))
+    if about["pipeline"] != origin(nlp):
+        raise ValueError(
+            f"{source} is not the pipeline of the index, or has changed, so its vectors cannot be compared with the"
+            " vectors in the index. Give the pipeline of the index, or make the index again"
+        )
+    return nlp

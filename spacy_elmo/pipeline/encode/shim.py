@@ -160,7 +160,7 @@ class BiLMShim(PyTorchShim):
         self._steps = 0
         with _LOADING:
             if self.options.weights is None:
-                self.set_weights(self._checked(self._random(), "a random biLM"))
+                self._set_weights(self._checked(self._random(), "a random biLM"))
             else:
                 self._load()
 
@@ -278,7 +278,7 @@ class BiLMShim(PyTorchShim):
         """
         self._steps = 0
         with _LOADING:
-            self.set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
+            self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -306,7 +306,7 @@ class BiLMShim(PyTorchShim):
         if name == AUTO:
             name = default_weights(None)
         weights = Weights.load(find_weights(name)).without_head()
-        self.set_weights(self._checked(weights, name))
+        self._set_weights(self._checked(weights, name))
 
     def _checked(self, weights: Weights, source: str) -> Weights:
         stated = BiLMConfig(**{**vars(weights.config), **self.shape})
@@ -335,8 +335,7 @@ class BiLMShim(PyTorchShim):
         bilm = BiLM(BiLMConfig(**self.shape))
         return Weights.from_bilm(bilm)
 
-    def set_weights(self, weights: Weights) -> None:
-        """Use weights that are already loaded. The network shares the memory of their tensors."""
+    def _set_weights(self, weights: Weights) -> None:
         device = self._device or get_torch_default_device()
         bilm = weights.build_bilm().to(device)
         require_gradients(bilm, self.trainable)

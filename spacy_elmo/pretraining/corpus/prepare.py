@@ -41,10 +41,9 @@ def prepare(
     vocabulary of size n. `spelling` is applied to all words, so it also applies to the words of the softmax.
     The result depends only on the text and the settings, not on the number of processes.
 
-    The distinct words are held in memory. Each sentence and each document needs about 40 bytes; with `dedup`,
-    it needs twice as much for a short time. Each process needs memory for its tokenizer and for two batches
-    of a million characters. In total, 22 million words of English need 0.6 GB with two processes. Each line,
-    JSON record or `.spacy` file must fit into memory, but the whole text need not.
+    The distinct words are held in memory, and about 40 bytes for each document. In total, 22 million words of
+    English need 0.6 GB with two processes. Each line, JSON record or `.spacy` file must fit into memory, but
+    the whole text need not.
 
     Args:
         paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text
@@ -60,8 +59,7 @@ def prepare(
         FileNotFoundError: there is no text.
         OSError: `out` cannot be written (for example, the disk is full), or a process died.
         ValueError: the text has no sentence; the text is too small to hold sentences out; the training text
-            contains a held-out file, and `dedup` does not remove it; `dedup` removes all training text; a
-            file or a line cannot be read; or the language has no tokenizer.
+            contains a held-out file; a file or a line cannot be read; or the language has no tokenizer.
     """
     out = Path(out)
     if out.exists() and not force:
@@ -72,7 +70,7 @@ def prepare(
         )
     # Check everything that may contain a typo, before hours of tokenizing.
     texts = paths.text_files()
-    if paths.dev_text is not None and settings.dedup == "none":
+    if paths.dev_text is not None:
         _check_disjoint(paths, texts)
     tokenizer = DocumentTokenizer(settings, spelling)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -91,8 +89,7 @@ def _check_disjoint(paths: Paths, texts: dict[str, list[Path]]) -> None:
     if both := [str(file) for file in texts[raw_text] if file.resolve() in held_out]:
         raise ValueError(
             f"The training text paths.raw_text = {raw_text!r} contains held-out files of paths.dev_text = {dev_text!r}:"
-            f" {', '.join(both)}. Move these files to another folder, or remove their text from the training text"
-            " with prepare.dedup = 'documents'"
+            f" {', '.join(both)}. Move these files to another folder"
         )
 
 
@@ -101,40 +98,82 @@ def _write_corpus(
 ) -> None:
     """Tokenize text, and write the files of a corpus to `folder`. `texts` is {path in `paths`: text
     files}."""
-    settings, raw_text, dev_text = tokenizer.settings, paths.raw_text, paths.dev_text
-    assert raw_text is not None, "checked by Paths.text_files"
     index = WordIndex([BOS, EOS, UNK])
-    train = _IndexedText(folder / "raw-train.bin", index)
-    if not train.fill(texts[raw_text], tokenizer):
-        raise ValueError(f"The text of paths.raw_text = {raw_text!r} has no sentence")
-    dev = None
-    if dev_text is not None:
-        dev = _IndexedText(folder / "raw-dev.bin", index)
-        if not dev.fill(texts[dev_text], tokenizer):
-            raise ValueError(f"The text of paths.dev_text = {dev_text!r} has no sentence")
-    is_new = _first_occurrences(train, dev, settings.dedup)
-    if not is_new.any():
-        raise ValueError(
-            f"No training text is left: all of {raw_text!r} is also in {dev_text!r}, and prepare.dedup ="
-            f" {settings.dedup!r} drops it. Choose other held-out text, or set prepare.dedup = 'none'"
-        )
-    parts = _split(train, dev, is_new, settings.seed)
-    _write(parts, [*index], folder)
-    for raw in folder.glob("raw-*.bin"):
-        raw.unlink()
-    lengths = np.asarray(train.words_per_sentence)
+    tokenized = []
+    for name, source in (("raw_text", paths.raw_text), ("dev_text", paths.dev_text)):
+        if source is not None:
+            text = _IndexedText(folder / f"{name}.bin", texts[source], tokenizer, index)
+            if not len(text.lengths):
+                raise ValueError(f"The text of paths.{name} = {source!r} has no sentence")
+            tokenized.append(text)
+    train, dev = tokenized[0], tokenized[-1]
+    if dev is train:
+        held_out = _held_out(train, tokenizer.settings.seed)
+        parts = {"train": _Part(train, ~held_out), "dev": _Part(train, held_out)}
+    else:
+        everything = (np.ones(len(text.lengths), dtype=bool) for text in tokenized)
+        parts = dict(zip(FILES, map(_Part, tokenized, everything), strict=True))
+    _write_parts(parts, [*index], folder)
+    for text in tokenized:
+        text.path.unlink()
     description = {
         "format": FORMAT,
-        "paths": {"raw_text": raw_text, "dev_text": dev_text},
-        "prepare": settings.model_dump(exclude={"n_process"}),
+        "paths": {"raw_text": paths.raw_text, "dev_text": paths.dev_text},
+        "prepare": tokenizer.settings.model_dump(exclude={"n_process"}),
         "spelling": dataclasses.asdict(tokenizer.spelling),
-        "dropped": {"sentences": int((~is_new).sum()), "words": int(lengths[~is_new].sum())},
     }
     content = with_digests(description, folder / DESCRIPTION, DATA_FILES)
     (folder / DESCRIPTION).write_text(json.dumps(content, indent=2), encoding="utf8")
 
 
-def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None:
+class _IndexedText:
+    """A tokenized text. The word ids are in a file. The lengths of the sentences and documents, and hashes of
+    the documents, are in memory."""
+
+    def __init__(
+        self, path: Path, files: list[Path], tokenizer: DocumentTokenizer, index: WordIndex
+    ) -> None:
+        self.path = path
+        lengths, sizes, digests = array.array("i"), array.array("i"), array.array("Q")
+        chunks = tokenize_files(files, tokenizer)
+        with contextlib.closing(chunks), path.open("wb") as file:
+            for chunk in chunks:
+                ids = np.array([index[word] for word in chunk.types], dtype=np.int32)
+                file.write(ids[chunk.words].data)
+                lengths.frombytes(chunk.lengths.tobytes())
+                sizes.frombytes(chunk.documents.tobytes())
+                digests.frombytes(chunk.digests.tobytes())
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        """Number of words of each sentence, (sentences,)."""
+        self.documents = np.asarray(sizes)
+        """Number of sentences of each document, (documents,)."""
+        self.digests = digests
+        """Hash of each document."""
+
+
+class _Part:
+    """The training part or the held-out part of a corpus.
+
+    Args:
+        selected: (sentences,) bool, true for the sentences of `text` that belong to this part.
+    """
+
+    def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
+        self._text, self._selected = text, selected
+        self.offsets = np.concatenate([[0], np.cumsum(text.lengths[selected])])
+
+    def ids(self) -> Iterator[np.ndarray]:
+        """Yield the word ids in chunks that fit into memory. The ids number the words by first occurrence,
+        not yet by count."""
+        with self._text.path.open("rb") as file:
+            for first in range(0, len(self._selected), _SENTENCES_PER_CHUNK):
+                rows = slice(first, first + _SENTENCES_PER_CHUNK)
+                lengths = self._text.lengths[rows]
+                ids = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
+                yield ids[np.repeat(self._selected[rows], lengths)]
+
+
+def _write_parts(parts: dict[str, _Part], types: list[str], folder: Path) -> None:
     counts = np.zeros(len(types), dtype=np.int64)
     first, position = np.full(len(types), np.iinfo(np.int64).max), 0
     for ids in parts["train"].ids():
@@ -159,121 +198,28 @@ def _write(parts: dict[str, _Selection], types: list[str], folder: Path) -> None
     np.save(folder / COUNTS, counts[order])
 
 
-class _IndexedText:
-    """A tokenized text. The word ids are in a file. The lengths and hashes of the sentences and documents are
-    in memory."""
-
-    def __init__(self, path: Path, index: WordIndex) -> None:
-        self.path = path
-        self.index = index
-        self.words_per_sentence = array.array("i")
-        """Number of words of each sentence, (sentences,)."""
-        self.sentences_per_document = array.array("i")
-        """Number of sentences of each document, (documents,)."""
-        self.document_digests = array.array("Q")
-        self.sentence_digests = array.array("Q")
-
-    def fill(self, files: list[Path], tokenizer: DocumentTokenizer) -> bool:
-        """Tokenize files, and add the words to this text. Return True if the text now has a sentence."""
-        chunks = tokenize_files(files, tokenizer)
-        with contextlib.closing(chunks), self.path.open("wb") as file:
-            for chunk in chunks:
-                ids = np.array([self.index[word] for word in chunk.types], dtype=np.int32)
-                file.write(ids[chunk.words].data)
-                self.words_per_sentence.frombytes(chunk.lengths.tobytes())
-                self.sentences_per_document.frombytes(chunk.documents.tobytes())
-                self.document_digests.frombytes(chunk.document_digests.tobytes())
-                self.sentence_digests.frombytes(chunk.sentence_digests.tobytes())
-        return len(self.words_per_sentence) > 0
-
-
-class _Selection:
-    """Some of the sentences of a tokenized text.
-
-    Args:
-        selected: (sentences,) bool, true for these sentences.
-    """
-
-    def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
-        self._path = text.path
-        self._lengths = np.asarray(text.words_per_sentence, dtype=np.int64)
-        self._selected = selected
-        self.offsets = np.concatenate([[0], np.cumsum(self._lengths[selected])])
-
-    def ids(self) -> Iterator[np.ndarray]:
-        """Yield the word ids of the selected sentences, in chunks that fit into memory. The ids number the
-        words by first occurrence, not yet by count."""
-        with self._path.open("rb") as file:
-            for first in range(0, len(self._lengths), _SENTENCES_PER_CHUNK):
-                rows = slice(first, first + _SENTENCES_PER_CHUNK)
-                lengths = self._lengths[rows]
-                ids = np.fromfile(file, dtype=np.int32, count=int(lengths.sum()))
-                yield ids[np.repeat(self._selected[rows], lengths)]
-
-
-def _split(
-    train: _IndexedText, dev: _IndexedText | None, is_new: np.ndarray, seed: int
-) -> dict[str, _Selection]:
-    """Return the training part and the held-out part of the corpus. If `dev` is None, hold out some documents
-    of `train`. `is_new` is true for each sentence of `train` that `dedup` keeps."""
-    if dev is not None:
-        everything = np.ones(len(dev.words_per_sentence), dtype=bool)
-        return {"train": _Selection(train, is_new), "dev": _Selection(dev, everything)}
-    held_out = _held_out(train, is_new, seed)
-    return {
-        "train": _Selection(train, is_new & ~held_out),
-        "dev": _Selection(train, is_new & held_out),
-    }
-
-
-def _first_occurrences(train: _IndexedText, dev: _IndexedText | None, dedup: str) -> np.ndarray:
-    """Return True for each training sentence that `dedup` keeps, (sentences,) bool.
-
-    `dedup` removes a sentence that occurs earlier in the training text, or that occurs in the separate
-    held-out text. With `dedup` = "documents", whole documents are compared instead of sentences.
-    """
-    if dedup == "none":
-        return np.ones(len(train.words_per_sentence), dtype=bool)
-    level = "document_digests" if dedup == "documents" else "sentence_digests"
-    before = array.array("Q") if dev is None else getattr(dev, level)
-    digests = np.concatenate([np.asarray(before), np.asarray(getattr(train, level))])
-    is_first = np.zeros(len(digests), dtype=bool)
-    is_first[np.unique(digests, return_index=True)[1]] = True
-    is_first = is_first[len(before) :]
-    return np.repeat(is_first, train.sentences_per_document) if dedup == "documents" else is_first
-
-
-def _held_out(text: _IndexedText, is_new: np.ndarray, seed: int) -> np.ndarray:
+def _held_out(text: _IndexedText, seed: int) -> np.ndarray:
     """Return True for each sentence of a held-out document, (sentences,) bool.
 
     Documents are held out in the order of a hash with the seed `seed`, until there are enough documents
     (`_HELD_OUT_SHARE`) and enough sentences (`_MIN_HELD_OUT_SENTENCES`).
-
-    Args:
-        is_new: (sentences,) bool, true for the sentences that `dedup` keeps. Other sentences do not count.
     """
-    document_of_sentence = np.repeat(
-        np.arange(len(text.sentences_per_document)), text.sentences_per_document
-    )
-    sizes = np.bincount(document_of_sentence[is_new], minlength=len(text.sentences_per_document))
     salt = seed.to_bytes(16, "little")
-    keys = [
-        Digest(salt + digest.to_bytes(8, "little")).digest() for digest in text.document_digests
-    ]
-    candidates = np.flatnonzero(sizes)
-    min_documents = _HELD_OUT_SHARE * len(candidates)
-    is_held_out = np.zeros(len(sizes), dtype=bool)
+    keys = [Digest(salt + digest.to_bytes(8, "little")).digest() for digest in text.digests]
+    is_held_out = np.zeros(len(keys), dtype=bool)
     sentences = 0
-    for number in sorted(candidates.tolist(), key=keys.__getitem__):
-        if sentences >= _MIN_HELD_OUT_SENTENCES and is_held_out.sum() >= min_documents:
+    for number in sorted(range(len(keys)), key=keys.__getitem__):
+        if sentences >= _MIN_HELD_OUT_SENTENCES and is_held_out.sum() >= _HELD_OUT_SHARE * len(
+            keys
+        ):
             break
         is_held_out[number] = True
-        sentences += sizes[number]
-    if sentences < _MIN_HELD_OUT_SENTENCES or sentences > is_new.sum() // 2:
+        sentences += text.documents[number]
+    if sentences < _MIN_HELD_OUT_SENTENCES or sentences > len(text.lengths) // 2:
         raise ValueError(
-            f"The text has {is_new.sum()} sentences in {len(candidates)} documents, too few to hold out"
+            f"The text has {len(text.lengths)} sentences in {len(keys)} documents, too few to hold out"
             f" {_MIN_HELD_OUT_SENTENCES} sentences in whole documents and train on the rest (in plain text a document"
             f" ends at a blank line or after {LINES_PER_DOCUMENT} lines). Use more text, or set paths.dev_text to"
             " separate held-out text"
         )
-    return is_held_out[document_of_sentence]
+    return np.repeat(is_held_out, text.documents)

@@ -81,13 +81,6 @@ class Sentences:
         return self.ids[positions + np.repeat(starts - (ends - lengths), lengths)], lengths
 
 
-class Dropped(NamedTuple):
-    """Amount of training text that `dedup` has removed."""
-
-    sentences: int = 0
-    words: int = 0
-
-
 @dataclass(frozen=True)
 class Corpus:
     """A prepared corpus: the distinct words, the training part and the held-out part."""
@@ -103,7 +96,6 @@ class Corpus:
     """Language of the tokenizer."""
     tokenizer: str
     """Description of the tokenizer for the model card of weights."""
-    dropped: Dropped
     spelling: Spelling
     """The spelling rule that was applied to the words."""
 
@@ -153,7 +145,6 @@ class Corpus:
             dev=dev,
             lang=settings.lang,
             tokenizer=settings.description,
-            dropped=Dropped(**description["dropped"]),
             spelling=Spelling(spelling["form"], tuple(map(tuple, spelling["replace"]))),
         )
 

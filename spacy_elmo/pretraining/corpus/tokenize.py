@@ -48,10 +48,8 @@ class TokenizedText:
     """Number of words of each sentence, (sentences,) int32."""
     documents: np.ndarray
     """Number of sentences of each document, (documents,) int32."""
-    document_digests: np.ndarray
-    """Hash of each document, (documents,) uint64. Documents with the same sentences have the same hash."""
-    sentence_digests: np.ndarray
-    """Hash of each sentence, (sentences,) uint64. Sentences with the same words have the same hash."""
+    digests: np.ndarray
+    """Hash of each document, (documents,) uint64."""
 
 
 class DocumentTokenizer:
@@ -102,12 +100,13 @@ class DocumentTokenizer:
             spelled[word]
             for word in self.spelling([types[i] for i in np.flatnonzero(~is_space_type)])
         ]
-        return _with_digests(
+        text = (
             [*spelled],
             index_of_type[words[is_word]],
             lengths[lengths > 0].astype(np.int32),
             sentences_per_document[sentences_per_document > 0].astype(np.int32),
         )
+        return TokenizedText(*text, digests=_digests(*text))
 
     @staticmethod
     def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
@@ -245,29 +244,17 @@ def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
     return lambda line: map(by_hash.__getitem__, tokenizer(line).to_array([ORTH]).tolist())
 
 
-def _with_digests(
+def _digests(
     types: list[str], words: np.ndarray, lengths: np.ndarray, documents: np.ndarray
-) -> TokenizedText:
-    texts = [types[word] for word in words.tolist()]
-    sentence_texts = []
-    start = 0
-    for length in lengths.tolist():
-        sentence_texts.append(" ".join(texts[start : start + length]).encode("utf8"))
-        start += length
-    document_texts = []
-    start = 0
-    for size in documents.tolist():
-        document_texts.append(b"\n".join([*sentence_texts[start : start + size], b""]))
-        start += size
-    return TokenizedText(
-        types, words, lengths, documents, _digests(document_texts), _digests(sentence_texts)
-    )
-
-
-def _digests(texts: list[bytes]) -> np.ndarray:
-    """Return a 64-bit hash of each text, (texts,) uint64. The probability that any two of a million different
-    texts have the same hash is 3e-8."""
-    return np.frombuffer(b"".join(Digest(text).digest()[:8] for text in texts), dtype="<u8")
+) -> np.ndarray:
+    """Return a 64-bit hash of each document, (documents,) uint64. The arguments are those of `TokenizedText`."""
+    texts = iter([types[word] for word in words.tolist()])
+    sentences = (" ".join(itertools.islice(texts, length)) + "\n" for length in lengths.tolist())
+    digests = [
+        Digest("".join(itertools.islice(sentences, size)).encode("utf8")).digest()[:8]
+        for size in documents.tolist()
+    ]
+    return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
 def _blank(settings: Prepare) -> Language:

@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.words import token_cache
 from spacy_elmo.bilm.words.token_cache import TokenCache
 from tests import tiny
 
@@ -47,12 +46,11 @@ def test_cached_words_are_not_encoded():
     assert counts == [3, 2]
 
 
-def test_recently_used_words_stay():
+def test_a_full_cache_starts_again_with_the_words_of_the_batch():
     cache, counts = counting(tiny.bilm(tiny.config()).encoder, 4)
     vectors(cache, ["a", "b", "c", "d"])
-    vectors(cache, ["a", "c"])
-    vectors(cache, ["e"])  # full: a and c are copied
-    vectors(cache, ["a", "c", "e"])
+    vectors(cache, ["a", "e"])
+    vectors(cache, ["e", "a"])
     vectors(cache, ["b"])
     assert counts == [4, 1, 1]
 
@@ -92,21 +90,6 @@ def test_threads(capacity):
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_full_of_rows_that_another_thread_has_not_named_yet():
-    """Between the two steps of `add`, a full table has rows without keys. A second thread that finds such a table
-    replaces it."""
-    store = token_cache._Store(2, torch.zeros(1, 3))
-    names = store._rows
-    store._rows = {}
-    store.add([b"a", b"b"], torch.ones(2, 3), 1)
-    store._rows = names
-    assert len(store) == 2
-    other = store.recent(1)
-    assert len(other) == 0 and other.find([b"a", b"b"]).tolist() == [-1, -1]
-    other.add([b"c"], torch.full((1, 3), 5.0), 2)
-    assert other.find([b"c"]).tolist() == [0] and other.vectors[0].tolist() == [5.0] * 3
 
 
 def test_words_with_the_same_ids_take_one_row():

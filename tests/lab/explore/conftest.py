@@ -2,6 +2,8 @@
 
 import pytest
 
+from spacy_elmo.lab.contexts.write_occurrences import write_occurrences
+from spacy_elmo.lab.corpora.pipelines import load_pipeline, source_of
 from spacy_elmo.lab.explore.explorer import Explorer
 
 WEIGHTS = "en_mini_v4"
@@ -16,12 +18,16 @@ The </script> <b> bank </b> & "it".
 
 
 @pytest.fixture(scope="package")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("explore") / "text.txt"
-    path.write_text(TEXT, encoding="utf8")
-    return path
+def index_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explore")
+    (folder / "text.txt").write_text(TEXT, encoding="utf8")
+    nlp, _ = load_pipeline(WEIGHTS)
+    about = source_of(nlp, WEIGHTS, lang=None, tokenized=False)
+    tokens = sum(write_occurrences(folder / "index", nlp, str(folder / "text.txt"), about=about))
+    assert tokens > 50
+    return folder / "index"
 
 
 @pytest.fixture(scope="package")
-def explorer(text):
-    return Explorer.load(WEIGHTS, text)
+def explorer(index_folder):
+    return Explorer.load(WEIGHTS, index_folder)

@@ -86,15 +86,6 @@ def test_types_are_spelled_words(tmp_path):
     ]
 
 
-def test_sentences_that_are_spelled_alike_are_repetitions(tmp_path):
-    (tmp_path / "raw.txt").write_text("vulgo .\nuulgo .\nalia .\n", encoding="utf8")
-    (tmp_path / "dev.txt").write_text("via .\n", encoding="utf8")
-    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
-    settings = Prepare(tokenized=True, dedup="sentences")
-    corpus = prepare(paths, settings, tmp_path / "corpus", Spelling(replace=(("v", "u"),)))
-    assert sentences_of(corpus, "train") == [["uulgo", "."], ["alia", "."]]
-
-
 def test_the_seed_decides_what_is_held_out(tmp_path, text_file):
     def held_out(seed: int, name: str) -> list[list[str]]:
         settings = Prepare(tokenized=True, seed=seed)
@@ -140,69 +131,12 @@ def test_every_kind_of_file_gives_the_same_corpus(tmp_path):
     assert ["wake", "them", "!"] in sentences_of(corpora[0], "train")
 
 
-DOCUMENTS = [["a b", "c d"], ["e f", "a b"], ["a b", "c d"], ["c d", "g h"], ["c d"]]
-
-
-@pytest.fixture
-def repeating(tmp_path):
-    """Write text that repeats sentences and documents, and held-out text that shares some of both."""
-    (tmp_path / "raw.txt").write_text(
-        "\n\n".join("\n".join(text) for text in DOCUMENTS), encoding="utf8"
-    )
-    (tmp_path / "dev.txt").write_text("c d\n\nx y\n\nx y\n", encoding="utf8")
-    return Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
-
-
-@pytest.mark.parametrize(
-    "dedup, kept",
-    [
-        ("none", ["a b", "c d", "e f", "a b", "a b", "c d", "c d", "g h", "c d"]),
-        # The third document is the first again; the fifth is one of the held-out text.
-        ("documents", ["a b", "c d", "e f", "a b", "c d", "g h"]),
-        # "c d" is held out.
-        ("sentences", ["a b", "e f", "g h"]),
-    ],
-)
-def test_repeats_are_dropped(tmp_path, repeating, dedup, kept):
-    corpus = prepare(repeating, Prepare(tokenized=True, dedup=dedup), tmp_path / "corpus")
-    assert [" ".join(sentence) for sentence in sentences_of(corpus, "train")] == kept
-    assert [" ".join(sentence) for sentence in sentences_of(corpus, "dev")] == ["c d", "x y", "x y"]
-    assert corpus.dropped == (9 - len(kept), 2 * (9 - len(kept)))
-    assert corpus.counts.sum() == 2 * len(kept)
-
-
-@pytest.mark.parametrize("dedup", ["documents", "sentences"])
-def test_no_repeat_is_held_out_and_trained_on(tmp_path, dedup):
-    draw = random.Random(0)
-    texts = [
-        [f"s {draw.randrange(600)}" for _ in range(draw.choice([1, 1, 4]))] for _ in range(900)
-    ]
-    (tmp_path / "raw.txt").write_text("\n\n".join(map("\n".join, texts)), encoding="utf8")
-    settings = Prepare(tokenized=True, dedup=dedup)
-    corpus = prepare(Paths(raw_text=str(tmp_path / "raw.txt")), settings, tmp_path / "corpus")
-    train, dev = ([*map(" ".join, sentences_of(corpus, part))] for part in ("train", "dev"))
-    assert len(dev) >= 100
-    if dedup == "sentences":
-        assert sorted(train + dev) == sorted({sentence for text in texts for sentence in text})
-    else:
-        distinct = set(map(tuple, texts))
-        assert sorted(train + dev) == sorted(sentence for text in distinct for sentence in text)
-
-
-def test_held_out_text_that_holds_all(tmp_path, repeating):
-    paths = repeating.model_copy(update={"dev_text": repeating.raw_text})
-    with pytest.raises(ValueError, match="dedup = 'sentences' "):
-        prepare(paths, Prepare(tokenized=True, dedup="sentences"), tmp_path / "corpus")
-
-
 def test_held_out_files_in_the_training_text(tmp_path):
     (tmp_path / "raw.txt").write_text("a cat sleeps .\n" * 9, "utf8")
     (tmp_path / "dev.txt").write_text("a dog barks .\n" * 9, "utf8")
     paths = Paths(raw_text=str(tmp_path), dev_text=str(tmp_path / "d*.txt"))
-    with pytest.raises(ValueError, match=r"dev\.txt.*prepare\.dedup = 'documents'"):
+    with pytest.raises(ValueError, match=r"dev\.txt"):
         prepare(paths, Prepare(tokenized=True), tmp_path / "corpus")
-    corpus = prepare(paths, Prepare(tokenized=True, dedup="documents"), tmp_path / "corpus")
-    assert "dog" not in corpus.vocabulary(99)
 
 
 def test_too_little_text(tmp_path):
@@ -281,7 +215,7 @@ def test_text_without_blank_lines_is_held_out_in_parts(tmp_path):
     assert (len(corpus.train.lengths), len(corpus.dev.lengths)) == (1900, 100)
 
 
-@pytest.mark.parametrize("settings", [Prepare(), Prepare(tokenized=True, dedup="sentences")])
+@pytest.mark.parametrize("settings", [Prepare(), Prepare(tokenized=True)])
 def test_tasks_and_processes_change_nothing(tmp_path, monkeypatch, settings):
     """A corpus that several processes make in many small tasks equals one made in a single task, byte for byte."""
     text = "\n\n".join(f"The {n} owls of {n % 20} . They sleep!\nBirds {n % 9}" for n in range(600))

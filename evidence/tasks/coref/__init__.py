@@ -1,1 +1,0 @@
-"""Coreference resolution: a converter, two configs and a component."""

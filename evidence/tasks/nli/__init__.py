@@ -1,1 +1,0 @@
-"""Textual entailment: a converter, two configs and a model for `textcat`."""

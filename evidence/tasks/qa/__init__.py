@@ -1,1 +1,0 @@
-"""Extractive question answering: a converter, two configs and a component."""

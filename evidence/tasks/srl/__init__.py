@@ -1,1 +1,0 @@
-"""Semantic role labelling for given predicates: a converter, two configs and a component."""

@@ -1,0 +1,410 @@
+"""Models of AllenNLP: the ELMo in a trained model (in), and a state dict for its class `Elmo` (out).
+
+How the parameters of AllenNLP's biLM (`_ElmoBiLm`) differ from our tensors:
+
+- AllenNLP multiplies by `weight` from the left (`weight @ x`), so its matrices are the transposes of our
+  matrices.
+- AllenNLP concatenates the two matrices of a highway layer to one matrix. AllenNLP's gate scales the
+  untransformed input. Our gate scales the transformed input, as in bilm-tf. We negate the parameters of the
+  gate, because 1 - sigmoid(x) = sigmoid(-x).
+- AllenNLP's LSTM gates have the order input, forget, candidate, output. Ours have the order input, candidate,
+  forget, output.
+- AllenNLP's bias includes TensorFlow's forget bias of 1. Subtracting 1 would cause rounding errors, so we
+  keep the bias as it is, and set `forget_bias` to 0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import srsly
+import torch
+from torch import Tensor
+
+from ..bilm.config import BiLMConfig
+from ..bilm.weights import Weights
+from ..files import all_or_nothing
+from ..output_file import OutputFile
+from ..text.json_object import read_json_object
+from . import bilm_tf
+from .strict_check import check_arrays, our_shapes
+from .untrusted_files import read_state_dict
+
+# Names and layout
+
+_ENCODER = "_token_embedder."
+CHARACTERS = _ENCODER + "_char_embedding_weights"
+_DIRECTIONS = ("forward", "backward")
+
+
+def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
+    """Convert the tensors of `BiLM.state_dict()` to AllenNLP's parameters, with AllenNLP's names.
+
+    AllenNLP's character embedding matrix has an additional first row for padding. No word uses this row, so
+    the row is set to 0.
+    """
+    state = {}
+    characters = tensors["encoder.characters"]
+    state[CHARACTERS] = torch.cat([torch.zeros_like(characters[:1]), characters])
+    for i in range(len(config.filters)):
+        state[f"{_ENCODER}char_conv_{i}.weight"] = tensors[f"encoder.filters.{i}"].permute(2, 1, 0)
+        state[f"{_ENCODER}char_conv_{i}.bias"] = tensors[f"encoder.filter_biases.{i}"]
+    for i in range(config.highways):
+        for part in ("weight", "bias"):
+            transform = tensors[f"encoder.highways.{i}.transform.{part}"].t()
+            carry = tensors[f"encoder.highways.{i}.carry.{part}"].t()
+            state[f"{_ENCODER}_highways._layers.{i}.{part}"] = torch.cat([transform, -carry])
+    state[_ENCODER + "_projection.weight"] = tensors["encoder.projection.weight"].t()
+    state[_ENCODER + "_projection.bias"] = tensors["encoder.projection.bias"]
+    for level in range(config.layers):
+        ours = f"lstm.{level}."
+        for d, direction in enumerate(_DIRECTIONS):
+            cell = f"_elmo_lstm.{direction}_layer_{level}."
+            bias = _swapped(tensors[ours + "bias"][d], 0)
+            bias[config.dim : 2 * config.dim] += config.forget_bias
+            state[cell + "state_linearity.bias"] = bias
+            for name, theirs in (("input", "input_linearity"), ("recurrent", "state_linearity")):
+                state[f"{cell}{theirs}.weight"] = _swapped(tensors[ours + name][d], 1).t()
+            state[cell + "state_projection.weight"] = tensors[ours + "projection"][d].t()
+    return {name: tensor.contiguous() for name, tensor in state.items()}
+
+
+def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
+    """Convert AllenNLP's parameters to the tensors of `BiLM.state_dict()`. The `forget_bias` of the biLM must
+    be 0, because AllenNLP's bias includes the forget bias."""
+    tensors = {}
+    tensors["encoder.characters"] = state[CHARACTERS][1:]
+    for i in range(len(config.filters)):
+        tensors[f"encoder.filters.{i}"] = state[f"{_ENCODER}char_conv_{i}.weight"].permute(2, 1, 0)
+        tensors[f"encoder.filter_biases.{i}"] = state[f"{_ENCODER}char_conv_{i}.bias"]
+    for i in range(config.highways):
+        highway = from_highway(state, f"{_ENCODER}_highways._layers.{i}.")
+        tensors |= {f"encoder.highways.{i}.{name}": tensor for name, tensor in highway.items()}
+    tensors["encoder.projection.weight"] = state[_ENCODER + "_projection.weight"].t()
+    tensors["encoder.projection.bias"] = state[_ENCODER + "_projection.bias"]
+    tensors |= from_lstm(state, "_elmo_lstm.", config.layers)
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Convert AllenNLP's parameters of a highway layer, with names that start with `prefix`, to the tensors
+    of our `Highway`."""
+    tensors = {}
+    for part in ("weight", "bias"):
+        transform, carry = state[prefix + part].chunk(2)
+        tensors[f"transform.{part}"] = transform.t()
+        tensors[f"carry.{part}"] = -carry.t()
+    return tensors
+
+
+def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
+    """Convert AllenNLP's LSTM parameters, with names that start with `prefix`, to the tensors of our LSTM
+    layers. Each of our tensors contains both directions."""
+    tensors = {}
+    for level in range(layers):
+        forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)
+        for name, theirs in (
+            ("input", "input_linearity.weight"),
+            ("recurrent", "state_linearity.weight"),
+            ("bias", "state_linearity.bias"),
+            ("projection", "state_projection.weight"),
+        ):
+            both = torch.stack([state[forward + theirs], state[backward + theirs]])
+            gates = both if name == "projection" else _swapped(both, 1)
+            tensors[f"lstm.{level}.{name}"] = gates if name == "bias" else gates.mT
+    return tensors
+
+
+def _swapped(gates: Tensor, axis: int) -> Tensor:
+    """Return a copy of an LSTM tensor in which the second and the third of the four gates along `axis` are
+    exchanged."""
+    first, second, third, last = gates.chunk(4, axis)
+    return torch.cat([first, third, second, last], axis)
+
+
+# Files in
+
+_PARAMETERS = ("weights.th", "best.th")
+
+
+def convert(
+    source: Path, *, options: Path | None = None, accept: bool = False
+) -> tuple[Weights, list[str]]:
+    """Convert the biLM of a trained AllenNLP model.
+
+    Args:
+        source: folder with the content of an archive: `config.json`, and `weights.th` or `best.th`. Or a file
+            of parameters, with or without a `config.json` in its folder.
+        options: ELMo options file (options.json); None: the file that AllenNLP before 1.0 packed into the
+            archive, or the only JSON file in the folder with a section `lstm`.
+        accept: if there is no options file, assume the options of the published models.
+
+    Returns:
+        The weights, and notes for the user.
+    """
+    folder, file = source.parent, source
+    if not source.is_file():
+        folder, file = source, _parameters(source)
+    state = read_state_dict(file)
+    settings = folder / "config.json"
+    config = read_json_object(settings) if settings.exists() else {}
+    options = options or _options_file(folder)
+    content = bilm_tf.read_options(options) if options else None
+    shown = ", ".join(str(path) for path in (file, options) if path)
+    try:
+        weights, notes = to_weights(state, content, config, accept=accept)
+    except ValueError as error:
+        raise ValueError(f"{shown}: {error}") from error
+    weights.card["converted_from"] = f"{file.name} (AllenNLP)"
+    return weights, [f"read {shown}", *notes]
+
+
+def _parameters(folder: Path) -> Path:
+    files = [path for path in sorted(folder.iterdir()) if path.suffix == ".th"]
+    for file in [*(folder / name for name in _PARAMETERS), *files[: len(files) == 1]]:
+        if file in files:
+            return file
+    names = ", ".join(path.name for path in files) or "none"
+    raise ValueError(
+        f"{folder} contains no {' or '.join(_PARAMETERS)}. Give the file of parameters, not its folder (.th files here:"
+        f" {names})"
+    )
+
+
+def _options_file(folder: Path) -> Path | None:
+    packed = list(folder.glob("fta/*options_file"))
+    files = packed or bilm_tf.fitting(folder, (".json",), bilm_tf.has_lstm)
+    if len(files) > 1:
+        names = ", ".join(path.name for path in files)
+        raise ValueError(
+            f"{folder} contains several options files: {names}. Choose one with options (`--options`)"
+        )
+    return files[0] if files else None
+
+
+# The conversion
+
+ASSUMED = "relu, clips of 3, skip connections, 50 characters"
+"""Settings that all published models share, and that cannot be derived from the shapes of the parameters."""
+
+
+def to_weights(
+    state: Mapping[str, np.ndarray],
+    options: Mapping[str, Any] | None,
+    settings: Mapping[str, Any],
+    *,
+    accept: bool = False,
+) -> tuple[Weights, list[str]]:
+    """Convert the content of AllenNLP's files.
+
+    A scalar mix is a weighted sum of the layers. The entry `scalar_mixes` of the model card is a list with a
+    dict for each mix: "name", "weights" (one number per layer, before the softmax) and "gamma".
+
+    Args:
+        state: {name of a parameter: array}.
+        options: the content of options.json; None: there is no such file.
+        settings: the content of config.json; empty: there is no such file.
+        accept: see `convert`.
+
+    Returns:
+        The weights, and notes for the user.
+
+    Raises:
+        ValueError: there is no ELMo, or there are several; or the options are missing, or the parameters do
+            not fit them.
+    """
+    prefixes = [name.removesuffix(CHARACTERS) for name in state if name.endswith(CHARACTERS)]
+    if len(prefixes) != 1:
+        names = ", ".join(prefixes or list(state)[:5])
+        raise ValueError(
+            f"expected one ELMo, with a parameter *{CHARACTERS}, but found {len(prefixes)} ({names})"
+        )
+    (prefix,) = prefixes
+    elmo = prefix.removesuffix("_elmo_lstm.")
+    arrays = {n.removeprefix(prefix): array for n, array in state.items() if n.startswith(prefix)}
+    arrays.pop("_word_embedding.weight", None)  # a cache of the character vectors of words
+    config, notes = _config_of(options, arrays, settings, accept)
+    shapes = _shapes(config)
+    mixes = {}
+    for last in filter(re.compile(re.escape(elmo) + r"scalar_mix_\d+\.gamma").fullmatch, state):
+        name = last.removesuffix(".gamma")
+        mixes[name] = [f"{name}.scalar_parameters.{i}" for i in range(config.layers + 1)] + [last]
+        shapes |= {parameter: (1,) for parameter in mixes[name]}
+    arrays |= {n: array for n, array in state.items() if n.startswith(f"{elmo}scalar_mix_")}
+    check_arrays(arrays, shapes)
+    tensors = from_allennlp({n: torch.from_numpy(array) for n, array in arrays.items()}, config)
+    card: dict[str, Any] = {} if options is not None else {"assumed_options": ASSUMED}
+    for name, parameters in mixes.items():
+        *numbers, gamma = (float(arrays[parameter][0]) for parameter in parameters)
+        mix = {"name": name, "weights": numbers, "gamma": gamma}
+        card.setdefault("scalar_mixes", []).append(mix)
+        shown = ", ".join(f"{number:.4g}" for number in numbers)
+        notes.append(f"{name}: weights {shown} (before the softmax), gamma {gamma:.4g}")
+    if rest := [name for name in state if not name.startswith(elmo)]:
+        notes.append(f"left out parameters that are not of the ELMo: {', '.join(rest)[:200]}")
+    if norms := [path for path, value in _settings(settings, "do_layer_norm") if value is True]:
+        notes.append(
+            f"{', '.join(norms)} = true: AllenNLP normalizes the layers of this model over whole batches, so a vector"
+            " depends on the other sentences in the batch. spacy-elmo does not"
+        )
+    return Weights(config, {n: tensor.float() for n, tensor in tensors.items()}, card=card), notes
+
+
+def _shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
+    """Return {name: shape} for AllenNLP's parameters of a biLM."""
+    ours = {n: torch.empty(shape, device="meta") for n, shape in our_shapes(config).items()}
+    return {name: tuple(tensor.shape) for name, tensor in to_allennlp(ours, config).items()}
+
+
+def _config_of(
+    options: Mapping[str, Any] | None,
+    arrays: Mapping[str, np.ndarray],
+    settings: Mapping[str, Any],
+    accept: bool,
+) -> tuple[BiLMConfig, list[str]]:
+    if options is None:
+        config, notes = _config_without_options(arrays, settings, accept)
+    elif isinstance(options.get("char_cnn"), Mapping):
+        # AllenNLP ignores n_characters, because its table always has a row of padding.
+        config, notes = bilm_tf.config_of(
+            {**options, "char_cnn": {**options["char_cnn"], "n_characters": 261}}
+        )
+    else:
+        raise ValueError("char_cnn is missing, but every ELMo of AllenNLP needs it")
+    if not config.skip:
+        raise ValueError("lstm.use_skip_connections must be true, as in every ELMo of AllenNLP")
+    square = config.projection in (config.dim, config.n_filters)
+    return dataclasses.replace(config, forget_bias=0.0, square_projections=square), notes
+
+
+def _config_without_options(
+    arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], accept: bool
+) -> tuple[BiLMConfig, list[str]]:
+    if not accept:
+        named = [str(value) for _, value in _settings(settings, "options_file")]
+        missing = f" (config.json names {named[0]!r:.200})" if named else ""
+        raise ValueError(
+            f"the options file of the ELMo is missing{missing}. Give it with options (`--options`). Or set accept"
+            f" (`--accept`) to assume the options of published models: {ASSUMED}. If the model has other options, its"
+            " vectors will be wrong"
+        )
+    note = f"no options file: took the sizes from the parameters, and assumed {ASSUMED}"
+    return _config_of_shapes(arrays), [note]
+
+
+def _config_of_shapes(arrays: Mapping[str, np.ndarray]) -> BiLMConfig:
+    def count(pattern: str) -> int:
+        return sum(bool(re.fullmatch(pattern, name)) for name in arrays)
+
+    try:
+        filters = []
+        for i in range(count(r"_token_embedder\.char_conv_\d+\.weight")):
+            number, _, width = arrays[f"{_ENCODER}char_conv_{i}.weight"].shape
+            filters.append((width, number))
+        projection, dim = arrays["_elmo_lstm.forward_layer_0.state_projection.weight"].shape
+        _, char_dim = arrays[CHARACTERS].shape
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"the parameters are not those of an ELMo ({error})") from error
+    return BiLMConfig(
+        dim=dim,
+        projection=projection,
+        layers=count(r"_elmo_lstm\.forward_layer_\d+\.state_projection\.weight"),
+        char_dim=char_dim,
+        filters=tuple(filters),
+        highways=count(r"_token_embedder\._highways\._layers\.\d+\.weight"),
+    )
+
+
+def _settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
+    """Yield the path (with dots) and the value of each setting with the name `key`, at any depth."""
+    sections: list[tuple[str, Any]] = [("", config)]
+    while sections:
+        path, section = sections.pop(0)
+        for name, value in enumerate(section) if isinstance(section, list) else section.items():
+            if name == key:
+                yield f"{path}{name}", value
+            if isinstance(value, list | dict):
+                sections.append((f"{path}{name}.", value))
+
+
+# Files out
+
+_OPTIONS, _STATE = FILES = ("options.json", "weights.th")
+_CHARACTERS_OF_A_WORD = 50
+
+
+def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
+    """Write options.json and a state dict of a biLM. AllenNLP's `Elmo` loads the state dict with
+    `strict=True`.
+
+    The state dict contains the scalar mixes (weighted sums of the layers) that the model card lists in
+    `scalar_mixes`. If the card lists none, the state dict contains one untrained mix.
+
+    Args:
+        folder: folder to write `options.json` and `weights.th` to.
+        force: replace existing files.
+
+    Returns:
+        The paths of the written files.
+
+    Raises:
+        OSError: a file exists and `force` is false, or the folder cannot be written.
+        ValueError: AllenNLP does not support this biLM, or `scalar_mixes` in the card is invalid.
+    """
+    state = state_of(weights)
+    with all_or_nothing(folder, FILES, force=force) as new:
+        srsly.write_json(new / _OPTIONS, bilm_tf.options_of(weights.config))
+        with OutputFile(new / _STATE, "wb") as file:
+            torch.save(state, file)
+            file.raise_error()
+    return [Path(folder) / name for name in FILES]
+
+
+def state_of(weights: Weights) -> dict[str, Tensor]:
+    """Return the state dict of AllenNLP's `Elmo`, in float32; see `export`."""
+    config, layers = weights.config, weights.config.layers + 1
+    if problems := inexpressible(config):
+        raise ValueError("AllenNLP does not support this biLM:\n  " + "\n  ".join(problems))
+    tensors = {name: tensor.float() for name, tensor in weights.without_head().tensors.items()}
+    state = {f"_elmo_lstm.{name}": t for name, t in to_allennlp(tensors, config).items()}
+    mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
+    try:  # users can edit the card
+        for k, mix in enumerate(mixes):
+            state[f"scalar_mix_{k}.gamma"] = torch.tensor([float(mix["gamma"])])
+            for layer, number in zip(range(layers), mix["weights"], strict=True):
+                name = f"scalar_mix_{k}.scalar_parameters.{layer}"
+                state[name] = torch.tensor([float(number)])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f'scalar_mixes in the card must be a list of {{"weights": {layers} numbers, "gamma": number}}, but is'
+            f" {mixes!r:.200}"
+        ) from error
+    return state
+
+
+def inexpressible(config: BiLMConfig) -> list[str]:
+    """Return the reasons why AllenNLP cannot load a biLM, whether from a state dict or from HDF5."""
+    problems = []
+    if config.n_words or config.has_lexicon:
+        problems.append("AllenNLP's only input is the bytes of a word; this biLM has another input")
+    elif config.max_characters != _CHARACTERS_OF_A_WORD:
+        problems.append(
+            f"max_characters = {config.max_characters}; AllenNLP's is always {_CHARACTERS_OF_A_WORD}"
+        )
+    if config.spelling:
+        problems.append("this biLM changes the spelling of words (unicode_form, replace)")
+    if not config.skip:
+        problems.append("skip = false; AllenNLP's LSTM always has residual connections")
+    if not config.square_projections:
+        if config.dim == config.projection:
+            problems.append(f"dim = projection = {config.dim}; AllenNLP's LSTM always projects")
+        if not config.n_words and config.n_filters == config.projection:
+            problems.append(
+                f"filters = projection = {config.n_filters}; AllenNLP always projects the filters"
+            )
+    return problems

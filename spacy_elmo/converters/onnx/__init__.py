@@ -1,1 +1,0 @@
-"""Export of a biLM as an ONNX graph."""

@@ -1,1 +1,0 @@
-"""Readers of foreign file formats. No reader executes code in a file."""

@@ -1,0 +1,159 @@
+"""The catalogue of models, and downloads from a server on this machine: complete, or nothing is left."""
+
+import hashlib
+import json
+import re
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.converters import download
+from spacy_elmo.converters.convert import FORMATS
+from spacy_elmo.converters.download import CATALOGUE, cache_folder, fetch, find_model, known_models
+
+CONTENT = bytes(range(256)) * 5000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Handler of `/WAY/NAME`. WAY decides how CONTENT is sent."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        _, way, name = self.path.split("/")
+        if way == "missing":
+            self.send_error(404)
+        elif way in ("redirect", "circle"):
+            self.send_response(302)
+            self.send_header("Location", f"/whole/{name}" if way == "redirect" else self.path)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        else:
+            if way == "together":
+                self.server.barrier.wait(10)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(CONTENT)))
+            self.end_headers()
+            whole = way in ("whole", "together")
+            self.wfile.write(CONTENT if whole else CONTENT[: len(CONTENT) // 2])
+            self.wfile.flush()
+            if way == "silent":
+                self.server.closing.wait(10)
+            self.close_connection = not whole
+
+    def log_message(self, *args):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    """Context manager that serves in a separate thread."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = []
+        self.closing = threading.Event()
+        self.barrier = threading.Barrier(2)
+
+    def url(self, way, name="model.zip"):
+        return f"http://127.0.0.1:{self.server_port}/{way}/{name}"
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.closing.set()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request, client_address):
+        """Ignore clients that close the connection."""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    with Server() as server:
+        yield server
+
+
+@pytest.mark.parametrize("way", ["whole", "redirect"])
+@pytest.mark.parametrize("sha256", [None, SHA256, SHA256.upper()])
+def test_whole_file(server, tmp_path, way, sha256):
+    """It is downloaded once."""
+    for _ in range(2):
+        path = fetch(server.url(way), sha256, tmp_path / "new" / "folder")
+        assert path == tmp_path / "new" / "folder" / "model.zip"
+        assert [*path.parent.iterdir()] == [path] and path.read_bytes() == CONTENT
+    assert len(server.asked) == (1 if way == "whole" else 2)
+
+
+@pytest.mark.parametrize(
+    "way, problem",
+    [("missing", "404"), ("short", "IncompleteRead"), ("silent", "timed out"), ("circle", "redirects")],
+)  # fmt: skip
+def test_failure_leaves_nothing(server, tmp_path, monkeypatch, way, problem):
+    monkeypatch.setattr(download, "_SECONDS_OF_SILENCE", 0.3)
+    with pytest.raises(ValueError, match=f"^Could not download {server.url(way)}, .*{problem}"):
+        fetch(server.url(way), None, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_checksum(server, tmp_path):
+    with pytest.raises(ValueError, match=f"model.zip: expected the SHA-256 00, but got {SHA256}"):
+        fetch(server.url("whole"), "00", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "model.zip").write_bytes(b"older")
+    with pytest.raises(ValueError, match=f"{tmp_path}/model.zip: expected the SHA-256"):
+        fetch(server.url("whole"), SHA256, tmp_path)
+
+
+def test_two_at_once(server, tmp_path):
+    """The server answers no request before both have arrived."""
+    with ThreadPoolExecutor(2) as pool:
+        urls = [server.url("together")] * 2
+        paths = list(pool.map(fetch, urls, [SHA256] * 2, [tmp_path] * 2))
+    assert list(tmp_path.iterdir()) == paths[:1] and paths[0].read_bytes() == CONTENT
+
+
+def test_cache_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("SPACY_ELMO_CACHE")
+    assert "spacy-elmo" in cache_folder().parts
+    assert cache_folder().is_relative_to(Path.home())
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    with pytest.raises(ValueError, match=r'pip install "spacy-elmo\[download\]".*SPACY_ELMO_CACHE'):
+        cache_folder()
+
+
+def test_catalogue():
+    models = known_models()
+    assert len(json.loads(CATALOGUE.read_text("utf8"))) == len(models)
+    assert {model.format for model in models.values()} <= FORMATS.keys()
+    for name, model in models.items():
+        assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name), name
+        assert model.licence and model.about and model.source.startswith("http"), name
+        names = {url.rpartition("/")[2] for url in model.files}
+        assert names and len(names) == len(model.files), name
+        assert all(url.startswith("https://") for url in model.files), name
+        if model.format == "bilm-tf":
+            assert {"options.json", "checkpoint"} <= names
+        elif model.format == "many-langs":
+            assert re.fullmatch(r"1[3-7]\d\.zip", *names)
+    for name, number in {"ar": 136, "en": 144, "ja": 160, "nl": 164, "nb": 165, "zh": 179}.items():
+        assert f"{number}.zip" in str(models[f"many-langs-{name}"].files)
+
+
+def test_find_model():
+    assert find_model("en-small").languages == ["en"]
+    with pytest.raises(ValueError, match="'en-smal'. Similar names are en-small"):
+        find_model("en-smal")

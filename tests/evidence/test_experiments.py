@@ -1,0 +1,194 @@
+"""The experiments from labelled files to a report, with few steps on little data."""
+
+import json
+import runpy
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import srsly
+from experiments import charts, corpora, ocr_noise, report, results, run
+from experiments.plan import Plan
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from spacy_elmo.bilm.words.spelling import Spelling
+from tests.evidence.test_tasks import COREF, NLI, QA, SRL
+
+EVIDENCE = Path(__file__).parents[2] / "evidence"
+
+
+def test_every_score_of_a_report_is_planned():
+    """And the reports whose scores are kept have all planned scores."""
+    plan = Plan(EVIDENCE / "plan.yml")
+    for size in ("base", "mini", "tasks", "untuned_ner", "la_base", "grc", "de", "cs"):
+        runs = plan.runs(size)
+        planned = {results.key_of(each, test) for each in runs for test in each.tests}
+        assert planned == {each.key for each in results.read(EVIDENCE / results.scores_file(size))}
+
+
+def test_cuts_are_nested_and_keep_annotation():
+    docs = [Doc(Vocab(), words=[str(number)], tags=["NN"]) for number in range(20)]
+    stored = DocBin().from_bytes(DocBin(docs=docs).to_bytes())
+    half, tenth = (corpora.cut(stored, 10, share) for share in (50, 10))
+    words = [[doc[0].text for doc in part.get_docs(Vocab())] for part in (half, tenth)]
+    assert len(words[0]) == 5 and len(words[1]) == 1 and set(words[1]) < set(words[0])
+    assert all(doc[0].tag_ == "NN" for doc in half.get_docs(Vocab()))
+
+
+def test_errors_change_words_and_nothing_else():
+    words = ["recognition", "of", "characters", "42"] * 50
+    docs = DocBin(docs=[Doc(Vocab(), words=words, ents=["B-X", "I-X", "O", "O"] * 50)])
+    for share in (0.0, 0.2, 1.0):
+        (noisy,) = ocr_noise.corrupt(docs, share, seed=0).get_docs(Vocab())
+        changed = [token.text != word for token, word in zip(noisy, words, strict=True)]
+        assert np.mean([changed[i] for i in range(200) if words[i] != "42"]) == pytest.approx(
+            share, abs=0.1
+        )
+        assert not any(changed[3::4])
+        assert [(ent.start, ent.end) for ent in noisy.ents][:2] == [(0, 2), (4, 6)]
+
+
+def test_spelling_of_labelled_data():
+    docs = DocBin(docs=[Doc(Vocab(), words=["via", "est"], tags=["N", "V"])])
+    (doc,) = corpora.respell(docs, Spelling(replace=(("v", "u"),))).get_docs(Vocab())
+    assert [(token.text, token.tag_) for token in doc] == [("uia", "N"), ("est", "V")]
+    assert doc.has_unknown_spaces
+
+
+PLAN = """
+sizes:
+  tiny:
+    title: Tiny
+    weights: en_mini_v4
+    documents: {dev: 2}
+    raw_words: 1000
+    steps: {ner: 2, srl: 2, nli: 2, qa: 2, coref: 2}
+    runs:
+      - data: [ner/wnut17]
+        variants: [baseline, elmo]
+        seeds: [0, 1]
+        noise: [20]
+      - {data: [ner/wnut17], variants: [elmo_vectors, elmo_both], seeds: [0]}
+      - {data: [ner/wnut17], variants: [elmo], seeds: [0], shares: [1, 50]}
+      - {data: [qa/subjqa], variants: [baseline, elmo], seeds: [0]}
+      - {data: [srl/ewt, nli/sick, coref/litbank, textcat/sst5], variants: [elmo], seeds: [0]}
+"""
+
+
+def in_this_process(command, **kwargs):
+    """Run a Python program."""
+    arguments = command[1:]
+    if arguments[0] == "-m":
+        runner, arguments = runpy.run_module, arguments[1:]
+    else:
+        runner = runpy.run_path
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", list(map(str, arguments)))
+        try:
+            runner(arguments[0], run_name="__main__")
+        except SystemExit as error:
+            assert not error.code
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A copy of the project with a small plan, and its data. There is no text classification, so its run is skipped."""
+    for name in ("tasks", "experiments"):
+        shutil.copytree(EVIDENCE / name, tmp_path / "evidence" / name)
+    for name in ("configs", "projects"):
+        (tmp_path / name).symlink_to(EVIDENCE.parent / name)
+    data = EVIDENCE.joinpath("plan.yml").read_text("utf8").partition("\nsizes:")[0]
+    (tmp_path / "evidence/plan.yml").write_text(data + PLAN, "utf8")
+    for name in ("paper.yml", "register.py"):
+        shutil.copy(EVIDENCE / name, tmp_path / "evidence")
+    names = (EVIDENCE.parent / "corpus/sample/ner/sample-test.tsv").read_text("utf8")
+    text = tmp_path / "data/pretrain-en/train-00.txt"
+    text.parent.mkdir(parents=True)
+    shutil.copy(EVIDENCE.parent / "corpus/sample/pretrain-en/train-00.txt", text)
+    for part in ("train", "dev", "test"):
+        files = {f"ner/wnut17-{part}.tsv": "\n\n".join(names.split("\n\n")[:10]) + "\n"}
+        for name, records in (
+            ("srl/ewt", SRL),
+            ("nli/sick", NLI),
+            ("qa/subjqa", QA),
+            ("coref/litbank", COREF),
+        ):
+            # Questions of the development part are left out of the training part of SubjQA.
+            kept = records[2:] if (name, part) == ("qa/subjqa", "dev") else records
+            files[f"{name}-{part}.jsonl"] = "\n".join(map(json.dumps, kept))
+        files["qa/xquad-en.jsonl"] = files.get("qa/subjqa-test.jsonl", "")
+        for name, content in files.items():
+            path = tmp_path / "data" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, "utf8")
+    monkeypatch.chdir(tmp_path / "evidence")
+    # Each run and each converter would start a process.
+    monkeypatch.setattr(run, "ProcessPoolExecutor", lambda *_, **__: ThreadPoolExecutor(1))
+    monkeypatch.setattr(corpora.subprocess, "run", in_this_process)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_from_data_to_a_report(project, monkeypatch, capsys):
+    pytest.importorskip("floret")
+    run.run(Plan(), "tiny", project / "data", 1)
+    assert "elmo-0 is skipped: there is no" in capsys.readouterr().out
+    found = results.read(results.scores_file("tiny"))
+    # Four runs on two test parts, two variants, two shares, qa twice on two sets, srl, nli and coref.
+    assert len(found) == 8 + 2 + 2 + 4 + 3
+    assert len(list(DocBin().from_disk("corpus/qa/subjqa-train.spacy").get_docs(Vocab()))) == 2
+    run.run(Plan(), "tiny", project / "data", 1)
+    assert "training/tiny/sst5/textcat_elmo-0 is skipped" in capsys.readouterr().out
+    assert results.read(results.scores_file("tiny")) == found
+    monkeypatch.setattr("sys.argv", ["report", "tiny"])
+    report.main()
+    page = Path("report/tiny/report.md").read_text("utf8")
+    assert page.startswith("# What ELMo brings to spaCy: Tiny")
+    assert "| ner, WNUT17 | F1 |" in page and "| qa, SubjQA → XQuAD |" in page
+    for picture in ("gains.png", "shares.png", "noise.png", "layers.png"):
+        assert f"({picture})" in page and Path("report/tiny", picture).stat().st_size > 1000
+    assert charts.read_gains(Path("report/tiny"))[0]["set"].startswith(
+        "Tiny, named entities: WNUT17"
+    )
+
+
+def test_cells_by_hand():
+    """Means and deviations over seeds, errors removed, and the step at which ELMo is as good as the baseline."""
+
+    def result(variant, seed, score, dev):
+        return results.Result("ner", "wnut17", 100, variant, seed, score, 1.0, 10, dev, 0, 1234.0)
+
+    scores = [
+        result("baseline", 0, 40.0, ((10, 30.0), (20, 50.0))),
+        result("baseline", 1, 60.0, ((10, 30.0), (20, 20.0))),
+        result("elmo", 0, 70.0, ((10, 50.0), (20, 60.0))),
+        result("elmo", 1, 80.0, ((10, 10.0), (20, 20.0))),
+    ]
+    page = report.report(results.Results(scores, Plan(EVIDENCE / "plan.yml")), {}, Path(), "T")
+    assert "| ner, WNUT17 | F1 | 50.0 ± 14.1 (2) | 75.0 ± 7.1 (2) | 50.0% |" in page
+    assert "above every seed without it" in page
+    assert "| ner, WNUT17 | 0 | 20 (end) | 10 | 50% |" in page
+    assert "| ner, WNUT17 | 1 | 10 | never | - |" in page
+    assert "| ner, WNUT17 | 1.0 | 1.0 | 1,200 | 1,200 |" in page
+
+
+def test_chart_of_probes_and_neighbours(tmp_path):
+    """The files of `spacy elmo probe` and `neighbors` as tables."""
+    from experiments import tables
+
+    part = {"layers": [0.5, 0.75], "most_frequent": 0.25, "first": None}
+    srsly.write_json(
+        tmp_path / "word-sense.json",
+        {**part, "instances": 1000, "ambiguous": 10, "files": {"a/x.jsonl": part}},
+    )
+    assert "| layer 1 | 75.0 | 75.0 |" in tables.senses(tmp_path)
+    srsly.write_json(
+        tmp_path / "part-of-speech.json",
+        {"layers": [0.5], "most_frequent": 0.25, "words": 9, "tags": 3},
+    )
+    assert "| most frequent tag | 25.0 |" in tables.tags(tmp_path)
