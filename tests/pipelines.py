@@ -121,7 +121,7 @@ def training_layers(nlp: Language, docs: list[Doc]) -> list[np.ndarray]:
     """Return the layers that a listener gets for the Docs of an update."""
     source = nlp.get_pipe("elmo").source
     source.begin(docs)
-    return source.train(docs)[0]
+    return source.layers(docs, True)[0]
 
 
 def changed(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> set[str]:

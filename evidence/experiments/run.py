@@ -44,8 +44,7 @@ def run_config(run: Run) -> Config:
     config["system"]["seed"] = run.seed
     config["nlp"]["lang"] = run.lang
     if run.variant.startswith("elmo"):
-        # All runs on a set share the layers of the biLM.
-        config["components"]["elmo"].update(cache_dir="layers", weights=run.weights or "auto")
+        config["components"]["elmo"]["weights"] = run.weights or "auto"
     if run.steps is not None:
         every = max(1, run.steps // EVALUATIONS)
         config["training"].update(max_steps=run.steps, eval_frequency=every)

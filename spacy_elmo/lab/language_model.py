@@ -22,8 +22,7 @@ from ..bilm.likelihood import (
 from ..bilm.model import plain_inference
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
-from ..pipeline.encode.sequences import Sequences
-from ..pipeline.encode.spans import SpanGetter, rule_spans
+from ..pipeline.encode.spans import Sequences, SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
 from ..weight_names import find_weights
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,13 +18,13 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
-from ..weight_names import AUTO
+from .encode import shim
 from .factory_options import BiLMOptions, ElmoOptions, default_options
 from .layer_source import ComputedLayers, LayerSource
 from .listen.listener import is_listener, state_of
 from .listen.tok2vec import ReplaceListenerConfig, replace_listener
 from .pipeline_meta import credit_and_check_language
-from .pipeline_ref import PipelineRef
+from .store import cache
 from .store.extensions import install_extensions
 
 _DEFAULTS = ElmoOptions()
@@ -35,6 +36,30 @@ def _could_listen(nlp: Language, name: str) -> bool:
     architecture of this package."""
     model = nlp.get_pipe_config(name).get("model")
     return isinstance(model, dict) and "tok2vec" in model and "spacy-elmo." not in str(model)
+
+
+class PipelineRef:
+    """A weak reference from a component to the pipeline that contains it. The component needs this reference,
+    because spaCy passes the pipeline only to the function that creates the component.
+
+    In a copy of the whole pipeline, the reference points to the copied pipeline. In a copy of only the
+    component, the reference points to the original pipeline. After unpickling, the reference is empty,
+    because otherwise every worker process would get the whole pipeline with the component.
+    """
+
+    def __init__(self, nlp: Language | None = None) -> None:
+        self._nlp = weakref.ref(nlp) if nlp is not None else None
+
+    @property
+    def nlp(self) -> Language | None:
+        """The pipeline; None if the pipeline is unknown or no longer exists."""
+        return self._nlp() if self._nlp is not None else None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PipelineRef:
+        return PipelineRef(memo.get(id(self.nlp), self.nlp))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PipelineRef, ()
 
 
 class Elmo(TrainablePipe):
@@ -50,6 +75,7 @@ class Elmo(TrainablePipe):
         name: name of the component in the pipeline.
         options: the options of the component, which `factory_options.py` describes.
         pipeline: reference to the pipeline that contains the component; None: the pipeline is unknown.
+        is_default: True if the config has `weights = "auto"`, for which `options` has the name of a biLM.
     """
 
     def __init__(
@@ -60,10 +86,13 @@ class Elmo(TrainablePipe):
         *,
         options: ElmoOptions = _DEFAULTS,
         pipeline: PipelineRef | None = None,
+        is_default: bool = False,
     ) -> None:
         super().__init__(vocab, model, name)
-        self.source = LayerSource(model, options, name, pipeline)
+        self.source = LayerSource(model, options, name)
         self._options = options
+        self._pipeline = pipeline or PipelineRef()
+        self._is_default = is_default
         self._losses: dict[str, float] = {}
         model.attrs["replace_listener"] = replace_listener
         model.attrs["replace_listener_cfg"] = ReplaceListenerConfig(name)
@@ -73,11 +102,14 @@ class Elmo(TrainablePipe):
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
-        self._relink_listeners()
+        for listener in self.listeners:
+            # The listeners are new after unpickling, and then they have no link.
+            if not state_of(listener).upstreams:
+                state_of(listener).link(self)
 
     @property
     def frozen(self) -> bool:
-        """True if the current training step does not change the biLM."""
+        """True if training does not change the biLM."""
         return self.source.frozen
 
     # Prediction
@@ -101,6 +133,7 @@ class Elmo(TrainablePipe):
         Raises:
             OSError, ValueError: the weights cannot be loaded.
         """
+        self.source.drop_batch()
         self.model.initialize()
         if nlp is not None and not self.listeners:
             self._warn_of_no_listener(nlp)
@@ -167,7 +200,7 @@ class Elmo(TrainablePipe):
     def listener_map(self, listeners: dict[str, list[Model]]) -> None:
         self._listener_map = listeners
         self._nearer: list[str] = []
-        self.source.link(self.name)
+        self.source.name = self.name
         self._resolve_config()
 
     def _resolve_config(self) -> None:
@@ -178,10 +211,10 @@ class Elmo(TrainablePipe):
         """
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
-        nlp = self.source.pipeline.nlp
+        nlp = self._pipeline.nlp
         if nlp is not None and self.name in nlp.component_names and not replace.options:
             config = nlp.get_pipe_config(self.name)
-            if config.get("weights") == AUTO:
+            if self._is_default:
                 # A saved config names the weights of the training, because "auto" may mean others on another machine.
                 config["weights"] = self._options.weights
             if self._options.weights is not None:
@@ -234,7 +267,7 @@ class Elmo(TrainablePipe):
             self.listener_map[component_name] = rest
         else:
             del self.listener_map[component_name]
-        state_of(listener).link(None)
+        state_of(listener).unlink(self)
         return True
 
     def find_listeners(self, component: Any) -> None:
@@ -253,9 +286,10 @@ class Elmo(TrainablePipe):
         for node in component.model.walk():
             if not is_listener(node):
                 continue
-            name, linked_to = state_of(node).upstream_name, state_of(node).linked_to
+            state = state_of(node)
+            name = state.upstream_name
             if name not in ("*", self.name):
-                if linked_to is self:
+                if self in state.upstreams:
                     self._warn_once(
                         f"{name} {self.name} {component.name}",
                         f"{component.name!r} listens to {name!r}, which is called {self.name!r} now. So {self.name!r}"
@@ -263,8 +297,8 @@ class Elmo(TrainablePipe):
                         f" component back: nlp.rename_pipe({self.name!r}, {name!r})",
                     )
                 continue
-            if name == "*" and self._is_kept_by_disabled(linked_to, node):
-                continue
+            if name == "*" and any(self._is_beside(other) for other in state.upstreams):
+                continue  # a disabled component keeps its listeners
             if name == "*" and self._nearer:
                 self._warn_once(
                     f"* {component.name}",
@@ -274,30 +308,18 @@ class Elmo(TrainablePipe):
                 )
             else:
                 self.add_listener(node, component.name)
-                state_of(node).docs_are_copies = isinstance(component, EntityLinker)
+                if isinstance(component, EntityLinker):
+                    state.in_entity_linker = True
+                    state.needs_width = not component.model.get_ref("tok2vec").has_dim("nO")
 
-    def _is_kept_by_disabled(self, component: Any, listener: Model) -> bool:
-        """Return True if `component` is a disabled `elmo` component of this pipeline, and the listener is
-        linked to `component`."""
-        if not isinstance(component, Elmo):
-            return False
+    def _is_beside(self, other: Elmo) -> bool:
+        """Return True if `other` is a disabled component of a pipeline that contains this component, too."""
         # A sourced component knows only the pipeline that it came from, so both components are asked.
-        for nlp in (self.source.pipeline.nlp, component.source.pipeline.nlp):
-            names = {id(pipe): name for name, pipe in nlp.components} if nlp is not None else {}
-            if nlp is not None and id(self) in names and names.get(id(component)) in nlp.disabled:
-                return any(listener is known for known in component.listeners)
+        for nlp in (self._pipeline.nlp, other._pipeline.nlp):
+            names = {} if nlp is None else {id(pipe): name for name, pipe in nlp.components}
+            if nlp is not None and {id(self), id(other)} <= names.keys():
+                return other is not self and names[id(other)] in nlp.disabled
         return False
-
-    def _relink_listeners(self) -> None:
-        """After a deep copy or unpickling, link the new listeners to this component.
-
-        A shallow copy of a component has no new listeners, so the listeners stay linked to the original
-        component.
-        """
-        for listener in self.listeners:
-            state = state_of(listener)
-            if not any(listener is known for known in getattr(state.linked_to, "listeners", ())):
-                state.link(self)
 
     def _warn_once(self, key: str, message: str) -> None:
         """Give a warning, unless this component has already given a warning with the same key."""
@@ -308,16 +330,19 @@ class Elmo(TrainablePipe):
 
 
 def _guard_forks() -> None:
-    """Restrict torch to one thread in processes that are forked from now on.
+    """Restrict torch to one thread in processes that are forked from now on, and renew our locks there.
 
     A fork copies the memory of torch's thread pool but not its threads. The first parallel operation in the
-    child process would wait for these threads forever.
+    child process would wait for these threads forever. It would also wait for a lock that another thread of its
+    parent has held.
     """
     global _forks_are_guarded
     if not _forks_are_guarded and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_use_one_thread)
+        os.register_at_fork(after_in_child=_after_fork)
         _forks_are_guarded = True
 
 
-def _use_one_thread() -> None:
+def _after_fork() -> None:
+    shim.renew_locks()
+    cache.renew_lock()
     torch.set_num_threads(1)

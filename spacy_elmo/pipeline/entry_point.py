@@ -54,14 +54,16 @@ def make_elmo(
             language is installed.
     """
     # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
-    from .component import Elmo
+    from .component import Elmo, PipelineRef
     from .encode.encoder import configure
-    from .pipeline_ref import PipelineRef
 
-    if options.weights == AUTO:
+    is_default = options.weights == AUTO
+    if is_default:
         options = dataclasses.replace(options, weights=default_weights(nlp.lang))
     configure(model, options)
-    return Elmo(nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp))
+    return Elmo(
+        nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp), is_default=is_default
+    )
 
 
 @Language.factory(

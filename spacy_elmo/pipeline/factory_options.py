@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 from spacy.tokens import Doc, Span
-from thinc.types import Floats3d
 
 from ..bilm.config import Precision
 from ..weight_names import AUTO
@@ -55,15 +54,6 @@ class BiLMOptions(ConfigOnly):
     trainable: Trainable = "all"
     """Parameters that are trained if the biLM is not frozen: "all", "lstm" (all but the token encoder) or
     "top" (only the last LSTM layer)."""
-    unfreeze_at: int = 0
-    """Index of the first optimizer step that trains the biLM. Earlier steps are as fast as with a frozen
-    biLM. Every training run counts its steps from 0, even if the run starts from a saved pipeline."""
-    learn_rate_factor: float | list[float] = 1.0
-    """Factor by which the optimizer's learning rate is multiplied for the biLM: one number, or a list with
-    one number for each layer, from the token encoder to the last LSTM layer. With 1.0, the biLM has the same
-    learning rate as all components. Pretrained weights often need a lower rate, and lower layers need a lower
-    rate than higher layers. For example, with [0.04, 0.15, 0.4], the rate of each layer is the rate of the
-    next higher layer, divided by 2.6, as in Howard and Ruder (2018)."""
     max_batch_tokens: int = 4096
     """Largest number of words that the biLM processes together. A smaller number needs less memory. Vectors
     do not depend on this number, because each chunk of a longer span continues from the LSTM state of the
@@ -93,18 +83,8 @@ class BiLMOptions(ConfigOnly):
             )
             if getattr(self, name) not in choices
         ]
-        factor = self.learn_rate_factor
-        if any(value < 0 for value in (factor if isinstance(factor, list) else [factor])):
-            problems.append(f"learn_rate_factor = {factor}: no factor may be below 0")
         if self.max_batch_tokens < 1:
             problems.append(f"max_batch_tokens = {self.max_batch_tokens}: it must be at least 1")
-        if self.unfreeze_at < 0:
-            problems.append(f"unfreeze_at = {self.unfreeze_at}: it must be a step, 0 or more")
-        if self.frozen and self.unfreeze_at > 0:
-            problems.append(
-                f"frozen = true and unfreeze_at = {self.unfreeze_at}: a frozen biLM is never trained. Set frozen ="
-                " false to train it from that step on, or unfreeze_at = 0"
-            )
         if problems:
             raise ValueError("Impossible options of elmo: " + "; ".join(problems))
 
@@ -120,15 +100,9 @@ class ElmoOptions(BiLMOptions):
     """Size in megabytes of a cache of layers. With a cache, a frozen biLM computes the layers of training
     Docs only in the first epoch. If space is left, the cache also stores the layers of dev Docs, so that the
     biLM computes these layers only in the first two evaluations."""
-    cache_dir: str | None = None
-    """Folder in which the layers of the cache are also stored, for Docs that do not fit into `cache_mb` and
-    for other training runs with the same weights. The folder grows with every new Doc and is never emptied.
-    Several processes can share the folder. null: no folder."""
     hooks: bool = False
     """True: `doc.vector`, `span.similarity(...)` and similar attributes use the ELMo vectors (see
     `set_hooks`)."""
-    set_extra_annotations: Callable[[list[Doc], list[Floats3d]], None] | None = None
-    """Function that is called with a list of Docs and a list of their layers, after the layers are stored."""
 
 
 def default_options(options: type) -> dict[str, Any]:

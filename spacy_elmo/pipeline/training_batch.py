@@ -3,13 +3,14 @@ Docs, and the batch adds up the gradients from the listeners."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from spacy.attrs import ORTH
 from spacy.tokens import Doc
 from thinc.api import get_array_module
 from thinc.types import Floats3d
+
+from .store.extensions import starts_of
 
 # No weights have this version, so it excludes all layers except those that a user has set.
 NO_VERSION = ""
@@ -22,35 +23,38 @@ class TrainingBatch:
     have added their gradients. So no gradient is lost if a listener is disabled, excluded or without gold
     annotation.
 
-    A Doc is recognized by the id of the Python object. The batch keeps a reference to the Doc, so no new
-    object can get the same id.
+    A Doc is recognized by a number that is stored on the Doc (see `StoredLayers.sources`). Copies of the Doc,
+    on which an `EntityLinker` trains, have the same number.
+
+    Args:
+        docs: the Docs by their numbers.
     """
 
-    def __init__(self, docs: Sequence[Doc]) -> None:
-        self.docs = {id(doc): doc for doc in docs}
+    def __init__(self, docs: Mapping[int, Doc]) -> None:
+        self.docs = docs
         self.version = NO_VERSION
         """Identifier of the weights that computed the layers (see `BiLMShim.version`)."""
         self.layers: dict[int, Floats3d] | None = None
         self.backprop: Callable[[list[Any]], Any] | None = None
         self.gradient: dict[int, Any] = {}
+        self._starts: dict[int, Any] = {}
 
-    def originals(self, copies: Sequence[Doc]) -> list[Doc]:
-        """For each copy, return the Doc of this batch that has the same words, or the copy if there is no
-        such Doc."""
-        by_words = {_words(doc): doc for doc in self.docs.values()}
-        return [by_words.get(_words(doc), doc) for doc in copies]
-
-    def fill(self, docs: Sequence[Doc], layers: Sequence[Floats3d], backprop: Any = None) -> None:
-        """Set the layers of the Docs, and the function for the backward pass. `backprop` takes a list with
-        the gradient of the layers of each Doc; None: no backward pass."""
-        self.layers = {id(doc): array for doc, array in zip(docs, layers, strict=True)}
+    def fill(
+        self, numbers: Iterable[int], layers: Sequence[Floats3d], backprop: Any = None
+    ) -> None:
+        """Set the layers of the Docs with these numbers, and the function for the backward pass. `backprop`
+        takes a list with the gradient of the layers of each Doc; None: no backward pass."""
+        self.layers = dict(zip(numbers, layers, strict=True))
         self.backprop = backprop
+        self._starts = {number: starts_of(self.docs[number]) for number in self.layers}
 
-    def layers_of(self, doc: Doc) -> Floats3d | None:
-        """Return the layers of a Doc; None if the batch has no layers for the Doc, or if the Doc's number of
-        tokens has changed."""
-        layers = (self.layers or {}).get(id(doc))
-        return layers if layers is not None and layers.shape[1] == len(doc) else None
+    def layers_of(self, number: int, doc: Doc) -> Floats3d | None:
+        """Return the layers of the Doc with this number; None if the batch has no layers for the Doc, or if the
+        Doc was retokenized."""
+        layers = (self.layers or {}).get(number)
+        if layers is None or layers.shape[1] != len(doc):
+            return None
+        return layers if (self._starts[number] == starts_of(doc)).all() else None
 
     def add_gradient(self, layers: Sequence[Floats3d], gradients: Sequence[Floats3d]) -> None:
         """Add a listener's gradients, one for each array of layers. Arrays that are not from this batch are
@@ -71,7 +75,3 @@ class TrainingBatch:
             return 0.0
         self.backprop(gradient)
         return float(sum((array**2).sum() for array in gradient))
-
-
-def _words(doc: Doc) -> bytes:
-    return doc.to_array(ORTH).tobytes()

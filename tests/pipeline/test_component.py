@@ -261,22 +261,6 @@ def test_training_in_a_memory_zone(weights):
         assert_same(nlp("Zxqv naps")._.elmo_layers, expected)
 
 
-def test_extra_annotations(weights):
-    seen = []
-
-    def annotate(docs, layers):
-        assert [doc._.elmo_layers is own for doc, own in zip(docs, layers, strict=True)]
-        seen.append([doc.text for doc in docs])
-
-    spacy.registry.callbacks("spacy-elmo-tests.annotate.v1", func=lambda: annotate)
-    callback = {"@callbacks": "spacy-elmo-tests.annotate.v1"}
-    nlp = pipelines.blank(weights, set_extra_annotations=callback)
-    list(nlp.pipe(TEXTS, batch_size=3))
-    nlp("a")
-    assert seen == [TEXTS[:3], TEXTS[3:], ["a"]]
-    assert nlp.config["components"]["elmo"]["set_extra_annotations"] == callback
-
-
 def test_error_handler(nlp, monkeypatch):
     failed = []
     nlp.set_error_handler(lambda name, pipe, docs, error: failed.append((name, str(error))))

@@ -61,11 +61,11 @@ def test_computes_once_and_late(trained, docs, computed):
     trained.begin(docs)
     assert computed == []
     for order in (docs, docs[::-1]):
-        layers, add_gradient = trained.train(order)
+        layers, add_gradient = trained.layers(order, True)
         assert [array.shape for array in layers] == [(3, len(doc), 10) for doc in order]
         assert add_gradient is not None
     for doc in docs:  # for a consumer that predicts in the middle of a step
-        (array,) = trained.read([doc])
+        (array,) = trained.layers([doc], False)[0]
         assert array.shape == (3, len(doc), 10)
     assert computed == [3]
 
@@ -74,22 +74,21 @@ def test_computes_once_and_late(trained, docs, computed):
 def test_knows_its_docs_by_identity(trained, docs, computed):
     """Docs of equal words are different Docs. A Doc whose tokens have changed is computed again."""
     trained.begin(docs)
-    trained.train(docs)
+    trained.layers(docs, True)
     other = Doc(docs[0].vocab, words=WORDS[0])
     with docs[2].retokenize() as retokenizer:
         retokenizer.merge(docs[2][0:2])
-    (_, one, two), add_gradient = trained.train([docs[0], other, docs[2]])
+    (_, one, two), add_gradient = trained.layers([docs[0], other, docs[2]], True)
     assert computed == [3, 2] and (one.shape[1], two.shape[1]) == (2, 1)
-    add_gradient(ones([trained.train(docs[:1])[0][0], one, two]))
+    add_gradient(ones([trained.layers(docs[:1], True)[0][0], one, two]))
     assert trained.backward() == 3 * 2 * 10  # of docs[0] alone
 
 
-def test_copies_are_known_by_their_words(trained, docs, computed):
+def test_copies_are_known(trained, docs, computed):
     """EntityLinker trains on copies of the Docs of the update."""
     whole = Doc(docs[0].vocab, words=["a", "cat", "sat"])
     trained.begin([whole])
-    copied = Doc(docs[0].vocab, words=["a", "cat", "sat"])
-    layers, add_gradient = trained.train([copied], copies=True)
+    layers, add_gradient = trained.layers([whole.copy()], True)
     add_gradient(ones(layers))
     assert computed == [1] and trained.backward() == 3 * 3 * 10
     assert gradients(trained)
@@ -98,13 +97,13 @@ def test_copies_are_known_by_their_words(trained, docs, computed):
 def test_gradients_add_up_and_run_once(trained, docs):
     trained.begin(docs)
     for factor in (1, 2):
-        layers, add_gradient = trained.train(docs[:1])
+        layers, add_gradient = trained.layers(docs[:1], True)
         add_gradient(ones(layers, factor))
     assert trained.backward() == 60 * 9
     found = gradients(trained)
     assert trained.backward() == 0 and not gradients(trained)
     trained.begin(docs)
-    layers, add_gradient = trained.train(docs)
+    layers, add_gradient = trained.layers(docs, True)
     add_gradient([*ones(layers[:1], 3), *ones(layers[1:], 0)])
     assert trained.begin([]) == 60 * 9
     expected = gradients(trained)
@@ -117,7 +116,7 @@ def test_gradients_of_float16_layers_add_up_in_float32(weights, docs):
     source = pipelines.blank(weights, frozen=False, dtype="float16").get_pipe("elmo").source
     source.begin(docs)
     for factor in (2048, 0.5):  # float16 has no room for their sum
-        layers, add_gradient = source.train(docs[:1])
+        layers, add_gradient = source.layers(docs[:1], True)
         assert layers[0].dtype == np.float16
         add_gradient(ones(layers, factor))
     assert source.backward() == pytest.approx(60 * 2048.5**2, rel=1e-6)
@@ -127,7 +126,7 @@ def test_a_batch_that_was_not_read_goes_on(trained, docs, computed):
     """`nlp.update(examples, sgd=sgd)` calls `finish_update` before any listener has read it."""
     trained.begin(docs)
     assert trained.backward() == 0
-    layers, add_gradient = trained.train(docs)
+    layers, add_gradient = trained.layers(docs, True)
     add_gradient(ones(layers))
     assert trained.backward() == 120 and computed == [3]
 
@@ -140,7 +139,7 @@ def test_weights_that_are_loaded_while_a_batch_is_open(weights, docs, frozen):
     other = pipelines.blank(weights)
     pipelines.change(other, 1)
     elmo.source.begin(docs)
-    old, add_gradient = elmo.source.train(docs)
+    old, add_gradient = elmo.source.layers(docs, True)
     elmo.from_bytes(other.get_pipe("elmo").to_bytes())
     if add_gradient is not None:
         add_gradient(ones(old))
@@ -148,9 +147,9 @@ def test_weights_that_are_loaded_while_a_batch_is_open(weights, docs, frozen):
         assert elmo.source.backward() == 0
     assert not gradients(elmo.source)
     elmo.source.begin(docs)
-    old, _ = elmo.source.train(docs)
+    old, _ = elmo.source.layers(docs, True)
     elmo.from_bytes(pipelines.blank(weights).get_pipe("elmo").to_bytes())
-    new, add_gradient = elmo.source.train(docs)
+    new, add_gradient = elmo.source.layers(docs, True)
     assert np.abs(new[0] - old[0]).max() > 1e-3
     for array, doc in zip(new, docs, strict=True):
         assert_same(array, elmo.model.predict([doc])[0])
@@ -171,7 +170,7 @@ def test_layers_on_demand_are_computed_into_the_doc(nlp, docs, monkeypatch):
         return layers, backprop
 
     monkeypatch.setattr(source.model, "_func", keep)
-    layers = source.read(docs)
+    layers = source.layers(docs, False)[0]
     for array, doc, own in zip(layers, docs, computed, strict=True):
         assert array is own is doc._.elmo_layers
 
@@ -180,9 +179,9 @@ def test_layers_on_demand_are_computed_into_the_doc(nlp, docs, monkeypatch):
 def test_nobody_adds_a_gradient(trained, docs):
     """With a gradient of zeros the optimizer would decay the parameters. Docs outside of the batch have no gradient."""
     trained.begin(docs)
-    trained.train(docs)
-    layers, add_gradient = trained.train([Doc(docs[0].vocab, words=["cat"])])
-    add_gradient(ones(layers))
+    trained.layers(docs, True)
+    _, add_gradient = trained.layers([Doc(docs[0].vocab, words=["cat"])], True)
+    assert add_gradient is None
     assert trained.backward() == 0 and not gradients(trained)
 
 
@@ -191,7 +190,7 @@ def test_frozen(nlp, docs, monkeypatch):
     computed = counted(source, monkeypatch)
     source.begin(docs)
     for _ in range(2):
-        layers, add_gradient = source.train(docs)
+        layers, add_gradient = source.layers(docs, True)
         assert add_gradient is None
     assert sum(computed) == 3 and source.backward() == 0
 
@@ -211,9 +210,9 @@ def test_layers_from_elsewhere_are_not_those_of_the_weights(nlp):
     elmo, doc = nlp.get_pipe("elmo"), nlp("a b")
     expected = doc._.elmo_layers.copy()
     elmo.set_annotations([doc], [np.ones_like(expected)])
-    assert_array_equal(*elmo.source.read([doc]), np.ones_like(expected))
+    assert_array_equal(*elmo.source.layers([doc], False)[0], np.ones_like(expected))
     elmo.source.begin([doc])
-    (layers,), _ = elmo.source.train([doc])
+    (layers,), _ = elmo.source.layers([doc], True)
     assert_array_equal(layers, expected)
 
 
@@ -222,7 +221,7 @@ def test_layers_from_elsewhere_are_not_those_of_the_weights(nlp):
 )
 def test_copies_have_no_batch(trained, docs, duplicate):
     trained.begin(docs)
-    layers, add_gradient = trained.train(docs)
+    layers, add_gradient = trained.layers(docs, True)
     add_gradient(ones(layers))
     copied = duplicate(trained)
     assert copied.backward() == 0 and not gradients(copied)
@@ -236,20 +235,20 @@ def test_errors_in_a_step_do_not_reach_the_next_one(trained, docs, monkeypatch):
     monkeypatch.setattr(trained.model, "_func", lambda model, docs, is_train: 1 / 0)
     trained.begin(docs)
     with pytest.raises(ZeroDivisionError):
-        trained.train(docs)
+        trained.layers(docs, True)
 
     def fails_later(model, docs, is_train):
         return forward(model, docs, is_train)[0], lambda d_layers: 1 / 0
 
     monkeypatch.setattr(trained.model, "_func", fails_later)
     trained.begin(docs)
-    layers, add_gradient = trained.train(docs)
+    layers, add_gradient = trained.layers(docs, True)
     add_gradient(ones(layers))
     with pytest.raises(ZeroDivisionError):
         trained.backward()
     monkeypatch.undo()
     assert trained.begin(docs[:1]) == 0
-    layers, add_gradient = trained.train(docs[:1])
+    layers, add_gradient = trained.layers(docs[:1], True)
     add_gradient(ones(layers))
     assert trained.backward() == 60
 
@@ -259,26 +258,9 @@ def test_a_step_leaves_nothing_behind(weights, docs, frozen):
     """After a step, no Docs and no arrays of it stay in memory, except those in the cache."""
     source = pipelines.blank(weights, frozen=frozen, cache_mb=0).get_pipe("elmo").source
     source.begin(docs)
-    layers, add_gradient = source.train(docs)
+    layers, add_gradient = source.layers(docs, True)
     kept = [weakref.ref(array) for array in layers]
     source.backward()
     del layers, add_gradient
     gc.collect()
     assert [array() for array in kept] == [None] * 3
-
-
-@pytest.mark.parametrize("end", ["training", "other Docs"])
-@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
-def test_zeros_end(nlp, docs, end):
-    """During `initialize`, and only then, the Docs have layers of zeros."""
-    source = nlp.get_pipe("elmo").source
-    source.zeros(docs)
-    for _ in range(2):
-        assert not any(array.any() for array in source.read(docs))
-    if end == "training":
-        source.train([])
-    else:
-        source.read([Doc(nlp.vocab, words=["cat"])])
-    (found,) = source.read(docs[:1])
-    assert found.any()
-    assert_array_equal(found, docs[0]._.elmo_layers)

@@ -25,7 +25,7 @@ def tags(nlp):
     [
         ({}, None),
         ({"exclude": ["elmo"]}, [19, 0, 0, 0]),
-        ({"exclude": ["elmo"], "annotates": ["elmo"]}, [19, 19, 0, 0]),
+        ({"exclude": ["elmo"], "annotates": ["elmo"]}, [19, 19, 19, 0]),
     ],
     ids=["updated", "frozen component", "annotating too"],
 )

@@ -1,19 +1,21 @@
 """`spacy-elmo.BiLM.v1`, the thinc model of the `elmo` component. It computes the biLM layers of Docs."""
 
 import itertools
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Model, xp2torch
-from thinc.types import ArgsKwargs, Floats2d, Floats3d
+from thinc.types import Floats2d, Floats3d
 
 from ...bilm.tensors import is_finite
 from ..factory_options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
-from .sequences import Sequences
 from .shim import BiLMShim
+from .spans import Sequences
 
 # Docs are processed in groups of this many batches. A group is large enough to sort sentences into batches of one
 # length, and small enough to avoid a second copy of the layers of a whole nlp.pipe buffer.
@@ -119,6 +121,24 @@ def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> li
     return _predict(model, docs, average=True)
 
 
+def is_initializing() -> bool:
+    """Return True if thinc is initializing a model (`Model.initialize` is running in this thread).
+
+    Then the layers around a listener predict on a sample of Docs to infer the shape of their input. thinc does
+    not tell a layer when the initialization of the model ends that contains the layer.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not Model.initialize.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def zeros(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats3d]:
+    """For each Doc, return zeros in the shape of its layers."""
+    layers, width = layers_and_width(model)
+    return [model.ops.alloc3f(layers, len(doc), width) for doc in docs]
+
+
 def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
     return []
 
@@ -167,24 +187,25 @@ def _compute(
     dtype = "float32" if train or sequences.overlap else options.dtype
     shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
-    max_words = len(sequences.rows) if train else options.max_batch_tokens
-    inputs = ArgsKwargs((flat, sequences, max_words), {"average": average})
+    backprop: Callable = _no_gradient
     if train:
-        output, backprop_inputs = shim.begin_update(inputs)
-    elif not is_finite(shim.predict(inputs)):
+        backprop_tensor = shim.train_layers(sequences, flat)[1]
+
+        def backprop(d_layers: list[Floats3d]) -> list[Doc]:
+            gradient = model.ops.xp.concatenate(d_layers, axis=1)
+            backprop_tensor(xp2torch(gradient, device=shim.device))
+            return []
+
+    elif not is_finite(
+        shim.predict_layers(sequences, flat, max_words=options.max_batch_tokens, average=average)
+    ):
         warnings.warn(
             "The biLM has computed vectors that are not finite, although its weights are finite: intermediate numbers"
             f" were too large for precision {options.precision!r} and dtype {options.dtype!r}. The training of the"
             " weights has diverged, or the weights are damaged. Use other weights",
             stacklevel=2,
         )
-
-    def backprop(d_layers: list[Floats3d]) -> list[Doc]:
-        gradient = xp2torch(model.ops.xp.concatenate(d_layers, axis=1), device=output.device)
-        backprop_inputs(ArgsKwargs(((output,),), {"grad_tensors": (gradient,)}))
-        return []
-
-    return flat.astype(options.dtype, copy=False), backprop if train else _no_gradient
+    return flat.astype(options.dtype, copy=False), backprop
 
 
 def _bounds(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Thinc shim (wrapper of a torch network) that loads, trains, copies and saves the parameters of a biLM."""
+"""Thinc shim (wrapper of a torch network) that loads, runs, trains, copies and saves a biLM."""
 
 from __future__ import annotations
 
@@ -6,48 +6,50 @@ import contextlib
 import copy
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from thinc.api import Optimizer, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
-from thinc.types import ArgsKwargs
-from torch import Tensor
+from thinc.types import Floats2d, Floats3d
+from torch import Tensor, nn
 
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM, plain_inference
+from ...bilm.overlap import write_means
 from ...bilm.start_state import StartState
 from ...bilm.weights import Weights
 from ...digest import Digest
 from ...weight_names import AUTO, default_weights, find_weights
 from ..factory_options import BiLMOptions, Trainable
-from .parameters import (
-    change_counters,
-    factors_by_layer,
-    layer_of,
-    narrowest_exact_dtype,
-    new_version,
-    require_gradients,
-)
-from .sequences import write_layers
+from .spans import Sequences
 
-# Locks for all shims, because an attribute that is a lock cannot be copied.
-_LOADING = threading.RLock()
-_COMPARING = threading.Lock()
+# Locks for all shims, because an attribute that is a lock cannot be copied, and so that a forked process can replace
+# them.
+_loading = threading.RLock()
+_comparing = threading.Lock()
 _RANDOM = BiLMOptions(weights=None)
 
 # Parameters that are created in inference mode could never be trained.
 _outside_inference_mode = torch.inference_mode(False)
 
 
-class BiLMShim(PyTorchShim):
-    """A thinc shim (wrapper of a torch network) for a biLM, which is loaded at its first use. The inputs of
-    the shim are the arguments of `write_layers`, without `bilm` and `first_state`.
+def renew_locks() -> None:
+    """Replace the locks. A forked process does this, because another thread of its parent may have held them."""
+    global _loading, _comparing
+    _loading, _comparing = threading.RLock(), threading.Lock()
 
-    This class differs from `PyTorchShim` in three points. A copy of the shim gets a new id, so the copy does
-    not share the optimizer's moments with the original. `use_params` looks up averages under the keys that
-    the optimizer writes. The network always stays in evaluation mode, so other threads can use the network
-    during training. (No layer of a biLM behaves differently in training mode.)
+
+class BiLMShim(PyTorchShim):
+    """A thinc shim (wrapper of a torch network) for a biLM, which is loaded at its first use.
+
+    This class differs from `PyTorchShim` in three points. `predict_layers` and `train_layers` write the output to
+    an array of the caller, and never change the mode of the network, so several threads can use the network.
+    (No layer of a biLM behaves differently in training mode.) A copy of the shim gets a new id, so the copy does
+    not share the optimizer's moments with the original. `use_params` looks up averages under the keys that the
+    optimizer writes.
 
     Args:
         shape: the fields of `BiLMConfig` that the pipeline's config sets. The weights must agree with them.
@@ -58,10 +60,9 @@ class BiLMShim(PyTorchShim):
         self.shape = dict(shape or {})
         self.options = _RANDOM
         """Options of the biLM. Before `configure` sets them, the biLM is frozen and has random weights."""
-        self._version = new_version()
+        self._version = _new_version()
         self._counters: list[tuple[int, int]] = []
         self._inference_bilm: tuple[str, BiLM] | None = None
-        self._steps = 0
         self._device: torch.device | None = None
         self._vocabulary: list[str] = []
         self._card: dict[str, Any] = {}
@@ -81,7 +82,7 @@ class BiLMShim(PyTorchShim):
     def ensure_loaded(self) -> None:
         """Load the network if it is not loaded yet. The property `bilm` lists the possible errors."""
         if self._model is None:
-            with _LOADING:
+            with _loading:
                 if self._model is None:
                     self._load()
 
@@ -92,10 +93,8 @@ class BiLMShim(PyTorchShim):
 
     @property
     def trainable(self) -> Trainable | None:
-        """The option `trainable` if the current training step changes the biLM; otherwise None."""
-        options = self.options
-        frozen = options.frozen or self._steps < options.unfreeze_at
-        return None if frozen else options.trainable
+        """The option `trainable`; None if the biLM is frozen."""
+        return None if self.options.frozen else self.options.trainable
 
     @property
     def version(self) -> str:
@@ -103,22 +102,18 @@ class BiLMShim(PyTorchShim):
         values (except through `parameter.data`). The network is loaded if necessary."""
         self.ensure_loaded()
         # Without the lock, two threads could each give the same values an identifier of their own.
-        with _COMPARING:
-            counters = change_counters(self._model)
+        with _comparing:
+            counters = _change_counters(self._model)
             if counters != self._counters:
-                self._counters, self._version = counters, new_version()
+                self._counters, self._version = counters, _new_version()
             return self._version
 
     def configure(self, options: BiLMOptions) -> None:
-        """Set the options of the biLM.
-
-        Parameters that are not trained get no gradient, and the optimizer skips these parameters. Training
-        steps are counted from 0 after `initialize`, and also after a saved pipeline is loaded, because the
-        count is not saved. spaCy's schedules count in the same way.
-        """
+        """Set the options of the biLM. Parameters that are not trained get no gradient, and the optimizer skips
+        these parameters."""
         self.options = options
         if self._model is not None:
-            require_gradients(self._model, self.trainable)
+            _require_gradients(self._model, self.trainable)
 
     def checksum(self) -> str:
         """Return a hash of everything that determines the layers of a sentence, as 32 hexadecimal digits.
@@ -133,58 +128,83 @@ class BiLMShim(PyTorchShim):
         for name, tensor in self.bilm.state_dict().items():
             digest.update(name.encode())
             digest.update(tensor.cpu().numpy().tobytes())
-        if state := self.first_state(1):
-            for tensor in state:
+        if start := self._first_state():
+            for tensor in (start.h, start.c):
                 digest.update(tensor.cpu().numpy().tobytes())
         return digest.hexdigest()
-
-    def first_state(self, sequences: int) -> tuple[Tensor, Tensor] | None:
-        """Return the initial LSTM state for this number of sequences (argument `state` of `BiLM.forward`);
-        None means zeros."""
-        if self.options.start == "zero":
-            return None
-        bilm = self.bilm
-        assert self._start_state is not None, "checked when the weights were loaded"
-        return self._start_state.for_batch(sequences, bilm.device)
 
     @_outside_inference_mode
     def initialize(self) -> None:
         """Read the weights file, even if it was read before. If the option `weights` is null, draw random
-        weights instead. Set the count of training steps to 0.
+        weights instead.
 
         Raises:
             OSError: the weights file does not exist or cannot be read.
             ValueError: the file is not a weights file; the weights do not agree with the config; or the
                 option `start` is "warm", but the file contains no initial LSTM state.
         """
-        self._steps = 0
-        with _LOADING:
+        with _loading:
             if self.options.weights is None:
                 self._set_weights(self._checked(self._random(), "a random biLM"))
             else:
                 self._load()
 
-    def begin_update(self, inputs: ArgsKwargs) -> tuple[Tensor, Callable[[ArgsKwargs], None]]:
-        """Run the network with an autograd graph. Return the layers and a function that takes the arguments
-        of `torch.autograd.backward` and adds to the gradients of the parameters."""
-        with torch.enable_grad():
-            output = self._run(self.bilm, inputs)
+    def train_layers(
+        self, sequences: Sequences, array: Floats3d
+    ) -> tuple[Tensor, Callable[[Tensor], None]]:
+        """Run the network with an autograd graph, and write the layers of every word to an array of zeros,
+        (layers, tokens, width).
 
-        def backprop(grads: ArgsKwargs) -> None:
+        Returns:
+            The layers, which share the memory of the array; and a function that takes their gradient, and adds
+            to the gradients of the parameters.
+        """
+        # All words at once, because no gradient flows from a chunk of a span to the previous chunk.
+        max_words = len(sequences.rows)
+        with torch.enable_grad():
+            output = _write_layers(
+                self.bilm, sequences, array, start=self._first_state(), max_words=max_words
+            )
+
+        def backprop(gradient: Tensor) -> None:
             # There is no graph without words, or if no trained parameter was used.
             if output.requires_grad:
-                torch.autograd.backward(*grads.args, **grads.kwargs)
+                torch.autograd.backward((output,), (gradient,))
 
         return output, backprop
 
-    def predict(self, inputs: ArgsKwargs) -> Tensor:
-        """Run the network without an autograd graph. The first call after a change of the weights converts
-        the weights for fast products (see `bilm_for_inference`)."""
-        with plain_inference(self.bilm.device):
-            return self._run(self.bilm_for_inference(), inputs)
+    def predict_layers(
+        self,
+        sequences: Sequences,
+        array: Floats2d | Floats3d,
+        *,
+        max_words: int,
+        average: bool = False,
+    ) -> Tensor:
+        """Run the network without an autograd graph, and write the layers of every word to an array of zeros,
+        (layers, tokens, width), or their average, (tokens, width). The first call after a change of the weights
+        converts the weights for fast products (see `bilm_for_inference`).
 
-    def _run(self, bilm: BiLM, inputs: ArgsKwargs) -> Tensor:
-        return write_layers(bilm, *inputs.args, first_state=self.first_state, **inputs.kwargs)
+        Args:
+            max_words: number of words to process together.
+            average: write the average of the layers.
+
+        Returns:
+            A tensor that shares the memory of the array.
+        """
+        with plain_inference(self.bilm.device):
+            return _write_layers(
+                self.bilm_for_inference(),
+                sequences,
+                array,
+                start=self._first_state(),
+                max_words=max_words,
+                average=average,
+            )
+
+    def _first_state(self) -> StartState | None:
+        """Return the initial LSTM state; None means zeros."""
+        return self._start_state if self.options.start == "warm" else None
 
     def bilm_for_inference(self) -> BiLM:
         """Return a copy of the network for prediction only, with weights in a format for fast products. The
@@ -204,23 +224,17 @@ class BiLMShim(PyTorchShim):
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Let the optimizer update the trained parameters with their accumulated gradients."""
-        self._steps += 1
         if self._model is None:
             return
-        factors = factors_by_layer(self.options.learn_rate_factor, self.config)
         for name, param in self._model.named_parameters():
             if param.grad is not None and param.requires_grad:
                 # Adam writes into these arrays. On the CPU they share the parameter's memory.
                 data: Any = torch2xp(param.data)
                 gradient: Any = torch2xp(param.grad.contiguous())
-                factor = factors[layer_of(name)]
-                scale = {} if factor == 1 else {"lr_scale": factor}  # not every optimizer takes it
-                value, _ = optimizer((self.id, name), data, gradient, **scale)
+                value, _ = optimizer((self.id, name), data, gradient)
                 param.data.copy_(xp2torch(value, device=param.device))
-                self._version, self._inference_bilm = new_version(), None
+                self._version, self._inference_bilm = _new_version(), None
             param.grad = None
-        if self._steps == self.options.unfreeze_at:
-            require_gradients(self._model, self.trainable)
 
     @contextlib.contextmanager
     def use_params(self, params: Mapping[Any, Any]) -> Iterator[None]:
@@ -237,13 +251,13 @@ class BiLMShim(PyTorchShim):
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
-            self._version, self._inference_bilm = new_version(), None
+            self._version, self._inference_bilm = _new_version(), None
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
             # Not the old version: another thread may have kept values of the averages under it.
-            self._version, self._inference_bilm = new_version(), None
+            self._version, self._inference_bilm = _new_version(), None
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network to the device of the thinc model's ops."""
@@ -252,7 +266,7 @@ class BiLMShim(PyTorchShim):
         )
         if self._model is not None:
             self._model.to(self._device)
-            self._version, self._inference_bilm = new_version(), None
+            self._version, self._inference_bilm = _new_version(), None
 
     def to_bytes(self) -> bytes:
         """Return the bytes of a complete weights file. Loading these bytes needs no other file."""
@@ -264,7 +278,7 @@ class BiLMShim(PyTorchShim):
             vocabulary=self._vocabulary,
             card=self._card,
             start_state=start,
-            dtype=narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
+            dtype=_narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
         )
         return weights.to_bytes()
 
@@ -276,8 +290,7 @@ class BiLMShim(PyTorchShim):
             ValueError: the bytes are damaged; the weights do not agree with the config; or the option `start`
                 is "warm", but the bytes contain no initial LSTM state.
         """
-        self._steps = 0
-        with _LOADING:
+        with _loading:
             self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
         return self
 
@@ -290,7 +303,7 @@ class BiLMShim(PyTorchShim):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(None)  # sets a new id, so that the optimizer keeps separate moments
         self.__dict__.update(state)
-        self._version, self._inference_bilm = new_version(), None
+        self._version, self._inference_bilm = _new_version(), None
 
     def __copy__(self) -> BiLMShim:
         return copy.deepcopy(self)
@@ -317,7 +330,6 @@ class BiLMShim(PyTorchShim):
                 f"The config of the biLM does not match {source}: {', '.join(mismatches)}. Set them to null to use"
                 " the values of the weights"
             )
-        factors_by_layer(self.options.learn_rate_factor, weights.config)  # raises
         if self.options.start == "warm" and weights.start_state is None:
             raise ValueError(
                 f'start = "warm", but {source} has no start state. Set start = "zero", or estimate a start state with'
@@ -338,9 +350,89 @@ class BiLMShim(PyTorchShim):
     def _set_weights(self, weights: Weights) -> None:
         device = self._device or get_torch_default_device()
         bilm = weights.build_bilm().to(device)
-        require_gradients(bilm, self.trainable)
+        _require_gradients(bilm, self.trainable)
         self._vocabulary, self._card = weights.vocabulary, weights.card
         self._start_state = weights.start_state
-        self._counters, self._version = change_counters(bilm), new_version()
+        self._counters, self._version = _change_counters(bilm), _new_version()
         # The network is set last: as soon as other threads see it, they use the attributes above.
         self._model = bilm
+
+
+def _write_layers(
+    bilm: BiLM,
+    sequences: Sequences,
+    array: Floats2d | Floats3d,
+    *,
+    start: StartState | None,
+    max_words: int,
+    average: bool = False,
+) -> Tensor:
+    """Write the layers of every word, or their average, to an array of zeros, and return a tensor that shares the
+    memory of the array. A token in several spans gets the mean of its vectors."""
+    target = torch.from_dlpack(array)
+    by_token = target[None] if average else target
+    # The order in which spans are computed depends on all Docs, so spans that overlap are added at the end.
+    by_word = (
+        by_token.new_empty((len(by_token), len(sequences.rows), by_token.shape[2]))
+        if sequences.overlap
+        else None
+    )
+    token_ids = bilm.token_ids(sequences.words)
+    for lengths, batch in sequences.batches(max_words):
+        state = None if start is None else start.for_batch(len(lengths), bilm.device)
+        rows = sequences.rows[batch]
+        for chunk in bilm.forward_chunks(token_ids, rows, lengths, max_words, state=state):
+            words = batch[chunk.words]
+            layers = [torch.stack(chunk.layers).mean(0)] if average else chunk.layers
+            if by_word is None:
+                _write(by_token, layers, sequences.tokens[words])
+            else:
+                _write(by_word, layers, words)
+    if by_word is not None:
+        write_means(by_token, by_word, sequences.tokens)
+    return target
+
+
+def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
+    """Write forward outputs to the first half of some vectors, and backward outputs to the second half.
+
+    Args:
+        target: the vectors of each layer, (layers, vectors, width).
+        layers: for each layer, the outputs of both directions, (2, words, width of one direction).
+        rows: for each direction, the index in `target` of the vector of each word, (2, words).
+    """
+    half = target.shape[2] // 2
+    for direction, own in enumerate(rows):
+        columns = target[:, :, direction * half : (direction + 1) * half]
+        values = torch.stack([layer[direction] for layer in layers]).to(target)
+        columns.index_copy_(1, torch.from_numpy(own).to(target.device), values)
+
+
+def _require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
+    """Enable gradients for the parameters that the option `trainable` selects (None: no parameters), and
+    disable gradients for all others."""
+    last_layer = f"lstm.{bilm.config.layers - 1}."
+    prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
+    for name, param in bilm.named_parameters():
+        param.requires_grad_(prefix is not None and name.startswith(prefix))
+
+
+def _change_counters(module: nn.Module) -> list[tuple[int, int]]:
+    """For each parameter, return its id, and how often torch has changed the parameter in place.
+
+    Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`, but not changes of
+    `parameter.data`.
+    """
+    return [(id(param), param._version) for param in module.parameters()]
+
+
+def _new_version() -> str:
+    """Return a new unique identifier for the current values of all parameters."""
+    return uuid.uuid4().hex
+
+
+def _narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
+    """Return float16 if float16 represents all values of the tensors exactly, as for weights from a float16
+    file. Otherwise, return float32."""
+    exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
+    return torch.float16 if exact else torch.float32

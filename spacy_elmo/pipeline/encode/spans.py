@@ -1,14 +1,18 @@
-"""Span getters for the option `get_spans`. The biLM processes each span of a Doc as a separate sequence."""
+"""Span getters for the option `get_spans`, and the words of the spans as input for a biLM, which processes each
+span of a Doc as a separate sequence."""
+
+from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from spacy.attrs import ORTH
 from spacy.tokens import Doc, Span
 
-from ...text.sentences import starts_of_kinds, word_kinds
+from ...text.sentences import SPACE, starts_of_kinds, word_kinds
 from ..factory_options import SpanGetter
 
 
@@ -76,17 +80,32 @@ def windows_v1(size: int, stride: int) -> SpanGetter:
     return functools.partial(window_spans, size=size, stride=stride)
 
 
-def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[Iterable[Span]]:
+def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[list[Span]]:
     """Call a span getter, and return the spans of each Doc. If `get_spans` is None, `rule_spans` is called.
 
     Raises:
-        ValueError: the span getter does not return one list of spans for each Doc.
+        ValueError: the span getter does not return one list of spans for each Doc, returns a span of another
+            Doc, or needs sentences that no component has set.
     """
-    spans = list((get_spans or rule_spans)(list(docs)))
+    try:
+        spans = [list(own) for own in (get_spans or rule_spans)(list(docs))]
+    except ValueError as error:
+        if "E030" not in str(error):
+            raise
+        raise ValueError(
+            "get_spans needs sentences, but a Doc has none. The component that sets them must come before elmo. In"
+            " training, it must also set them on the training Docs: add its name to [training.annotating_components]"
+        ) from error
     if len(spans) != len(docs):
         raise ValueError(
             f"get_spans returned spans for {len(spans)} of {len(docs)} Docs; it must return one list per Doc"
         )
+    for doc, own in zip(docs, spans, strict=True):
+        if any(span.doc is not doc for span in own):
+            raise ValueError(
+                f"get_spans returned a span of another Doc for the Doc {doc[:5].text!r}...; it must return the spans of"
+                " each Doc in the order of the Docs"
+            )
     return spans
 
 
@@ -101,3 +120,84 @@ def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
     owners = np.searchsorted(ends, first, side="right")
     strings = [doc.vocab.strings for doc in docs]
     return [strings[o][h] for o, h in zip(owners.tolist(), hashes.tolist(), strict=True)], rows
+
+
+@dataclass
+class Sequences:
+    """The spans of some Docs, without whitespace tokens. The biLM processes each span as a separate sequence."""
+
+    words: list[str]
+    """The distinct words of the Docs."""
+    lengths: np.ndarray
+    """Number of words of each span, at least 1, (spans,)."""
+    rows: np.ndarray
+    """For each occurrence of a word in the spans, span after span: index of the word in the attribute
+    `words`, (occurrences,)."""
+    tokens: np.ndarray
+    """For each occurrence of a word in the spans, span after span: index of the token in the concatenated
+    Docs, (occurrences,). If spans overlap, the index of a token in several spans occurs several times."""
+    n_tokens: int
+    """Number of tokens of the Docs, including whitespace tokens."""
+
+    @classmethod
+    def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
+        """Create `Sequences` from Docs and from the spans that a span getter returns.
+
+        Raises:
+            ValueError: `get_spans` returns wrong spans (see `spans_of`).
+        """
+        words, rows = distinct_words(docs)
+        starts, ends = _borders(docs, get_spans)
+        spans, tokens = _ranges(starts, ends)
+        is_word = (word_kinds(words) & SPACE == 0)[rows[tokens]]
+        lengths = np.bincount(spans[is_word], minlength=len(starts))
+        return cls(words, lengths[lengths > 0], rows[tokens[is_word]], tokens[is_word], len(rows))
+
+    @functools.cached_property
+    def overlap(self) -> bool:
+        """True if some token is in several spans."""
+        return bool((np.bincount(self.tokens) > 1).any())
+
+    def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield batches of spans. A batch has at most `max_tokens` words, or contains only one longer span.
+
+        Spans are sorted by length, longest first, so the spans of a batch have nearly equal lengths.
+
+        Yields:
+            For each batch, two arrays: the lengths of its spans, (spans,); and for each word of these spans,
+            span after span, the index of the word in the attribute `rows`, (words,).
+        """
+        ends = np.cumsum(self.lengths)
+        order = np.argsort(-self.lengths, kind="stable")
+        for group in _batches(order, self.lengths, max_tokens):
+            _, indices = _ranges(ends[group] - self.lengths[group], ends[group])
+            yield self.lengths[group], indices
+
+
+def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndarray, np.ndarray]:
+    offset, pairs = 0, []
+    for doc, spans in zip(docs, spans_of(docs, get_spans), strict=True):
+        pairs += [(offset + span.start, offset + span.end) for span in spans]
+        offset += len(doc)
+    borders = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return borders[:, 0], borders[:, 1]
+
+
+def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Concatenate the ranges of integers `starts[i]`, ..., `ends[i] - 1` for each i. Return two arrays of the
+    same length: the index i of the range for each integer; and the integers themselves."""
+    sizes = ends - starts
+    ranges = np.repeat(np.arange(len(sizes)), sizes)
+    shift = starts - (np.cumsum(sizes) - sizes)
+    return ranges, np.arange(len(ranges)) + shift[ranges]
+
+
+def _batches(order: np.ndarray, lengths: np.ndarray, max_tokens: int) -> Iterator[np.ndarray]:
+    start = total = 0
+    for stop, length in enumerate(lengths[order].tolist()):
+        if total and total + length > max_tokens:
+            yield order[start:stop]
+            start, total = stop, 0
+        total += length
+    if total:
+        yield order[start:]

@@ -2,7 +2,7 @@
 component."""
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from spacy.tokens import Doc
@@ -13,18 +13,21 @@ from ..config_only import ConfigOnly
 from ..encode.encoder import layers_and_width
 from ..factory_options import flatten_options
 from ..layer_source import LayerSource
-from .scalar_mix import MixOptions, scalar_mix
+from ..store.extensions import sources_of
+from .scalar_mix import MixOptions, mix_layers, scalar_mix
 
 _SENTINEL = "elmo_listener"
 
 
 class ListenerState(ConfigOnly):
-    """The settings of a listener, and the listener's link to an `elmo` component. This object is not saved
-    with the model.
+    """The settings of a listener, and its links to `elmo` components. This object is not saved with the model.
 
-    A copy of a listener (`nlp.rehearse` makes such copies) is linked to the same `elmo` component as the
-    original. If a whole pipeline is copied or unpickled, the new `elmo` component links the new listeners to
-    itself.
+    A listener has a link to an `elmo` component of each pipeline that contains the listener: two pipelines
+    share a component that one has sourced from the other. The links are weak references, so a pipeline can be
+    deleted.
+
+    A copy of a listener (`nlp.rehearse` makes such copies) has the same links. If a whole pipeline is copied,
+    the new listeners are linked to the new `elmo` component.
 
     Args:
         upstream_name: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
@@ -35,25 +38,32 @@ class ListenerState(ConfigOnly):
         self.upstream_name = upstream_name
         self.width = width
         """The argument `width`."""
-        self.docs_are_copies = False
-        """True if the component with the listener passes copies of Docs to its model. The `EntityLinker`
-        does so: it trains on copies of Docs, and predicts on excerpts of Docs."""
-        self._upstream: weakref.ref[Any] | None = None
+        self.in_entity_linker = False
+        self.needs_width = False
+        """True if an `EntityLinker` contains the listener, and its layers have a width that is not in the config."""
+        self._links: list[weakref.ref[Any]] = []
 
     @property
-    def linked_to(self) -> Any:
-        """The linked `elmo` component; None if there is no link, or if the component no longer exists."""
-        return self._upstream() if self._upstream is not None else None
+    def upstreams(self) -> list[Any]:
+        """The linked `elmo` components that exist, the last linked first."""
+        return [upstream for link in reversed(self._links) if (upstream := link()) is not None]
 
-    @property
-    def source(self) -> LayerSource:
-        """Object from which this listener reads the layers that the linked `elmo` component computes.
+    def source_for(self, docs: Sequence[Doc]) -> LayerSource:
+        """Return the object from which this listener reads the layers of some Docs of one pipeline.
+
+        It belongs to the linked component that has run or trains on these Docs. If no component has, it belongs
+        to the component with the vocabulary of the Docs, or else to the component that was linked last.
 
         Raises:
             ValueError: no `elmo` component is linked.
         """
-        upstream = self.linked_to
-        if upstream is None:
+        upstreams = self.upstreams
+        if len(upstreams) > 1:
+            for upstream in upstreams:
+                if any(upstream.source.id in sources_of(doc) for doc in docs):
+                    return upstream.source
+            upstreams.sort(key=lambda upstream: any(upstream.vocab is not d.vocab for d in docs))
+        if not upstreams:
             expected = (
                 "an elmo component" if self.upstream_name == "*" else repr(self.upstream_name)
             )
@@ -62,18 +72,26 @@ class ListenerState(ConfigOnly):
                 " before the component with this listener. To use that component without elmo, first give it a copy of"
                 " the biLM with nlp.replace_listeners"
             )
-        return upstream.source
+        return upstreams[0].source
 
     def link(self, upstream: Any) -> None:
-        """Link the listener to the `elmo` component `upstream`; None: unlink the listener."""
-        self._upstream = weakref.ref(upstream) if upstream is not None else None
+        """Link the listener to the `elmo` component `upstream`."""
+        self.unlink(upstream)
+        self._links.append(weakref.ref(upstream))
+
+    def unlink(self, upstream: Any) -> None:
+        """Remove the link to the `elmo` component `upstream`, if there is one."""
+        self._links = [link for link in self._links if link() not in (None, upstream)]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_upstream": None}  # weak references cannot be pickled
+        return {**self.__dict__, "_links": []}  # weak references cannot be pickled
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ListenerState":
         copied = ListenerState(self.upstream_name, self.width)
-        copied._upstream, copied.docs_are_copies = self._upstream, self.docs_are_copies
+        copied.in_entity_linker, copied.needs_width = self.in_entity_linker, self.needs_width
+        upstreams = self.upstreams[::-1]
+        for upstream in [memo[id(u)] for u in upstreams if id(u) in memo] or upstreams:
+            copied.link(upstream)
         return copied
 
 
@@ -115,58 +133,33 @@ def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     """Set the listener's number of layers and width to the values of the biLM in the linked `elmo` component.
 
     Raises:
-        ValueError: no `elmo` component is linked, or the width differs from the width in the config.
+        ValueError: no `elmo` component is linked; the width differs from the width in the config; or an
+            `EntityLinker` contains the listener, but the config sets no width.
     """
     state = state_of(model)
-    layers, width = layers_and_width(state.source.model)
+    source = state.source_for(X or [])
+    layers, width = layers_and_width(source.model)
+    if state.needs_width:
+        raise ValueError(
+            f"Set width = {width} in the ElmoListener of the entity linker: spaCy builds the layers after the listener"
+            f" before {source.name!r} is loaded, and needs the width for them"
+        )
     if state.width not in (None, width):
         raise ValueError(
-            f"ElmoListener(width={state.width}), but {state.source.name!r} has layers of width {width}."
+            f"ElmoListener(width={state.width}), but {source.name!r} has layers of width {width}."
             " Set width = null to use the width of the component"
         )
     model.set_dim("nO", width)
     model.layers[0].initialize(X=[model.ops.alloc3f(layers, 0, width)])
-    state.source.zeros(X or [])
 
 
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Apply the listener's scalar mix to the layers of Docs from the linked `elmo` component."""
+    """Apply the listener's scalar mix to the layers of Docs from the linked `elmo` component. In training, the
+    backward pass adds the gradient of the layers to that of the other listeners."""
     state = state_of(model)
-    return mix_layers(state.source, model.layers[0], docs, is_train, copies=state.docs_are_copies)
-
-
-def mix_layers(
-    source: LayerSource, mix: Model, docs: list[Doc], is_train: bool, *, copies: bool = False
-) -> tuple[list[Floats2d], Callable]:
-    """Apply the scalar mix `mix` to the layers of Docs from a `LayerSource`. In training, apply the dropout
-    of the mix to the result.
-
-    Args:
-        copies: True if the Docs are copies (see `ListenerState.docs_are_copies`).
-
-    Returns:
-        The mixed vectors of each Doc, (n_tokens, width), and the function for the backward pass. If the biLM
-        is trained, this function also passes the gradient of the layers to the `LayerSource`.
-    """
-    add_gradient = None
-    if is_train:
-        layers, add_gradient = source.train(docs, copies=copies)
-    else:
-        layers = source.read(docs, copies=copies)
-    mixed, unmix = mix(layers, is_train)
-    dropout = mix.attrs["options"].dropout if is_train else 0.0
-    masks = [mix.ops.get_dropout_mask(x.shape, dropout) for x in mixed] if dropout else None
-
-    def backprop(d_mixed: list[Floats2d]) -> list[Doc]:
-        d_layers = unmix(_masked(d_mixed, masks), inputs=add_gradient is not None)
-        if add_gradient is not None and d_layers:
-            add_gradient(d_layers)
-        return []
-
-    return _masked(mixed, masks), backprop
-
-
-def _masked(X: list[Floats2d], masks: list[Any] | None) -> list[Floats2d]:
-    return X if masks is None else [x * mask for x, mask in zip(X, masks, strict=True)]
+    # An entity linker predicts on excerpts of Docs, which have no layers.
+    warn = not state.in_entity_linker
+    layers, backward = state.source_for(docs).layers(docs, is_train, warn=warn)
+    return mix_layers(model.layers[0], layers, is_train, backward)

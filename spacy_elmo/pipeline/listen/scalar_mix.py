@@ -72,8 +72,6 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
     is the average. The parameter "scalars" stores s. The parameter "scale" stores γ - 1, because spaCy's
     optimizer decays every parameter towards 0.
 
-    The function for the backward pass returns the gradient of the layers. With `inputs=False`, it skips this
-    slow computation, because a frozen biLM needs no gradient.
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
@@ -102,6 +100,50 @@ def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
+    """Compute the weighted sums, without dropout. The backward pass returns the gradient of the layers."""
+    gradients: list[Floats3d] = []
+    mixed, backprop = _mix_docs(model, X, gradients.extend)
+
+    def backprop_layers(d_mixed: list[Floats2d]) -> list[Floats3d]:
+        gradients.clear()
+        backprop(d_mixed)
+        return gradients
+
+    return mixed, backprop_layers
+
+
+def mix_layers(
+    mix: Model[list[Floats3d], list[Floats2d]],
+    layers: list[Floats3d],
+    is_train: bool,
+    backward: Callable[[list[Floats3d]], Any] | None,
+) -> tuple[list[Floats2d], Callable]:
+    """Apply a scalar mix to the layers of Docs, and in training the dropout of the mix to the result.
+
+    Args:
+        backward: function that takes the gradient of the layers; None: the gradient is not computed, which
+            saves time, because a frozen biLM needs none.
+
+    Returns:
+        The mixed vectors of each Doc, (n_tokens, width), and the function for the backward pass.
+    """
+    mixed, unmix = _mix_docs(mix, layers, backward)
+    dropout = mix.attrs["options"].dropout if is_train else 0.0
+    if not dropout:
+        return mixed, unmix
+    masks = [mix.ops.get_dropout_mask(x.shape, dropout) for x in mixed]
+
+    def masked(X: list[Floats2d]) -> list[Floats2d]:
+        return [x * mask for x, mask in zip(X, masks, strict=True)]
+
+    return masked(mixed), lambda d_mixed: unmix(masked(d_mixed))
+
+
+def _mix_docs(
+    model: Model[list[Floats3d], list[Floats2d]],
+    X: list[Floats3d],
+    backward: Callable[[list[Floats3d]], Any] | None,
+) -> tuple[list[Floats2d], Callable]:
     """Compute the weighted sums in float32, even if the layers are float16. The layers of all Docs are
     concatenated, because one large operation is faster than one operation per Doc."""
     options: MixOptions = model.attrs["options"]
@@ -115,13 +157,13 @@ def forward(
     normed, unnorm = _normalize(model.ops, flat) if options.layer_norm else (flat, _same)
     mixed, unmix = _mix(model, normed)
 
-    def backprop(d_mixed: list[Floats2d], inputs: bool = True) -> list[Floats3d]:
+    def backprop(d_mixed: list[Floats2d]) -> list[Any]:
         gradient = model.ops.xp.concatenate(d_mixed, axis=0)
-        d_normed = unmix(gradient, inputs and options.grad_factor != 0)
-        if d_normed is None:
-            return []
-        d_flat = unnorm(d_normed) * options.grad_factor
-        return [d_flat[:, start:end] for start, end in bounds]
+        d_normed = unmix(gradient, backward is not None and options.grad_factor != 0)
+        if d_normed is not None and backward is not None:
+            d_flat = unnorm(d_normed) * options.grad_factor
+            backward([d_flat[:, start:end] for start, end in bounds])
+        return []
 
     return [mixed[start:end] for start, end in bounds], backprop
 
@@ -139,9 +181,11 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
     for x in X:
         if (len(x), x.shape[2]) != (layers, width):
             raise ValueError(
-                f"The mix is for {layers} layers of width {width}, but a Doc has {len(x)} layers of width {x.shape[2]}"
-                " from another biLM. Remove them (doc._.elmo_layers = None) and run the elmo component again. If elmo"
-                " has another biLM now, make the component with the listener again, and train it"
+                f"A component was trained with {layers} layers of width {width}, but a Doc has {len(x)} layers of width"
+                f" {x.shape[2]} from another biLM. If the component comes from another pipeline, let it bring its own"
+                " biLM: call replace_listeners in that pipeline before add_pipe(..., source=...). If you have set the"
+                " layers of the Doc, remove them: doc._.elmo_layers = None. If elmo has another biLM now, train the"
+                " component again"
             )
 
 
@@ -168,7 +212,7 @@ def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, fl
     return weights, 1.0
 
 
-def _nothing(d_mixed: list[Floats2d], inputs: bool = True) -> list[Floats3d]:
+def _nothing(d_mixed: list[Floats2d]) -> list[Any]:
     return []
 
 

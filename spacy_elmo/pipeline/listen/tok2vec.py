@@ -10,11 +10,9 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..encode.encoder import configure, layers_and_width
-from ..factory_options import BiLMOptions, ElmoOptions, flatten_options
-from ..layer_source import LayerSource
-from .listener import mix_layers
-from .scalar_mix import MixOptions, scalar_mix
+from ..encode.encoder import configure, is_initializing, layers_and_width, shim_of, zeros
+from ..factory_options import BiLMOptions, flatten_options
+from .scalar_mix import MixOptions, mix_layers, scalar_mix
 
 _ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
 _LISTENER = "spacy-elmo.ElmoListener.v1"
@@ -26,7 +24,7 @@ def ElmoTok2Vec_v1(
     bilm: Model[list[Doc], list[Floats3d]],
     bilm_options: BiLMOptions,
     mix_options: MixOptions,
-    cache_mb: float = 0,
+    width: int | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build a thinc layer with its own biLM and scalar mix, which needs no `elmo` component. The output is
     (n_tokens, width) per Doc.
@@ -34,52 +32,46 @@ def ElmoTok2Vec_v1(
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
         bilm_options: the options of the biLM. In a config, every field of `BiLMOptions` is an argument of
-            this function. `unfreeze_at` counts the optimizer steps of the component that contains this layer.
-            If `replace_listeners` copies a biLM, the copy continues the count of the original. Saving and
-            loading the pipeline sets the count to 0.
+            this function.
         mix_options: the options of the scalar mix. In a config, every field of `MixOptions` is an argument.
-        cache_mb: size in megabytes of a cache for layers while the biLM is frozen. The default is 0, because
-            each layer that replaces a listener would need the memory of its own cache.
+        width: width of the biLM's layers; null: the width is read when the biLM is loaded, which is too late
+            for the layers of an entity linker.
     """
     configure(bilm, bilm_options)
-    return _chain(bilm, scalar_mix(mix_options), cache_mb)
+    return _chain(bilm, scalar_mix(mix_options), width)
 
 
-def _chain(bilm: Model, mix: Model, cache_mb: float) -> Model[list[Doc], list[Floats2d]]:
-    return Model(
-        "elmo-tok2vec",
-        forward,
-        init=init,
-        dims={"nO": mix.maybe_get_dim("nO")},
-        layers=[bilm, mix],
-        attrs={"source": LayerSource(bilm, ElmoOptions(cache_mb=cache_mb))},
-    )
+def _chain(bilm: Model, mix: Model, width: int | None) -> Model[list[Doc], list[Floats2d]]:
+    return Model("elmo-tok2vec", forward, init=init, dims={"nO": width}, layers=[bilm, mix])
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Load the biLM, and set the number of layers and the width of the scalar mix to the biLM's values."""
+    """Load the biLM, and set the number of layers and the width of the scalar mix to the biLM's values.
+
+    Raises:
+        ValueError: the width differs from the width in the config.
+    """
     bilm, mix = model.layers
     bilm.initialize()
     layers, width = layers_and_width(bilm)
+    if model.maybe_get_dim("nO") not in (None, width):
+        raise ValueError(
+            f"ElmoTok2Vec(width={model.get_dim('nO')}), but its biLM has layers of width {width}. Set width = {width}"
+        )
     model.set_dim("nO", width)
     mix.initialize(X=[model.ops.alloc3f(layers, 0, width)])
-    _source(model).zeros(X or [])
 
 
 def forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
     """Compute the biLM layers of Docs, and apply the scalar mix. If the biLM is trained, the backward pass
-    includes the biLM."""
-    return mix_layers(_source(model), model.layers[1], docs, is_train)
-
-
-def _source(model: Model) -> LayerSource:
-    source: LayerSource = model.attrs["source"]
-    source.model = model.layers[
-        0
-    ]  # thinc copies attributes and layers separately, so a copy must be joined again
-    return source
+    includes the biLM. While thinc initializes a model, which needs only shapes, the layers are zeros."""
+    bilm, mix = model.layers
+    if is_initializing():
+        return mix_layers(mix, zeros(bilm, docs), is_train, None)
+    layers, backward = bilm(docs, is_train)
+    return mix_layers(mix, layers, is_train, backward if shim_of(bilm).trainable else None)
 
 
 def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
@@ -90,7 +82,7 @@ def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
         listener: the listener. The new layer gets a copy of the listener's scalar mix.
         upstream: not used.
     """
-    return _chain(copied, listener.layers[0].copy(), cache_mb=0)
+    return _chain(copied, listener.layers[0].copy(), listener.maybe_get_dim("nO"))
 
 
 @dataclass
@@ -121,7 +113,7 @@ class ReplaceListenerConfig:
                 order of the config.
         """
         upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
-        defaults = asdict(MixOptions())
+        defaults = {**asdict(MixOptions()), "width": None}
         mixes = {
             path: {name: block.get(name, default) for name, default in defaults.items()}
             for path, block in _listener_blocks(consumer, upstreams)

@@ -6,13 +6,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from spacy.attrs import IDX
 from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats1d, Floats2d, Floats3d
 from thinc.util import is_xp_array
 
-# The key has the form of spaCy's keys for extension values, so `as_doc` and `from_docs` drop it too. It is not called
-# `elmo_layers`, because a user may have an extension of this name.
-_KEY: Any = ("._.", "elmo_layers_by_component", None, None)
+# The key has the form of spaCy's keys for extension values, so `as_doc` and `from_docs` drop it too. `from_docs` warns
+# with this name (W101). It contains a space, so it is not the name of a user's extension.
+_KEY: Any = ("._.", "ELMo layers", None, None)
 _USER = ""
 """Key in `StoredLayers` for layers that a user has set. All other keys are names of components."""
 
@@ -25,17 +27,17 @@ def install_extensions() -> None:
     these names, that extension stays, and this function warns once.
     """
     _install(Doc, "elmo_layers", layers_of, _set_doc_layers)
-    _install(Span, "elmo_layers", _span_layers)
-    _install(Token, "elmo_layers", _token_layers)
+    _install(Span, "elmo_layers", _span_layers, _refuse)
+    _install(Token, "elmo_layers", _token_layers, _refuse)
     _install(Doc, "elmo", _doc_vectors, _set_doc_vectors)
-    _install(Span, "elmo", span_vector)
-    _install(Token, "elmo", token_vector)
+    _install(Span, "elmo", span_vector, _refuse)
+    _install(Token, "elmo", token_vector, _refuse)
 
 
 _warned: set[tuple[type, str]] = set()
 
 
-def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = None) -> None:
+def _install(cls: Any, name: str, getter: Callable, setter: Callable) -> None:
     if not cls.has_extension(name):
         cls.set_extension(name, getter=getter, setter=setter)
     elif cls.get_extension(name)[2] is not getter and (cls, name) not in _warned:
@@ -50,19 +52,41 @@ def _install(cls: Any, name: str, getter: Callable, setter: Callable | None = No
         )
 
 
-class StoredLayers(dict[str, Any]):
-    """Dict from the names of components to the arrays that these components have stored on a Doc (layers, or
-    the average of the layers), in the order in which the components ran.
+class StoredLayers(dict[str, dict[str, Any]]):
+    """What the components of a pipeline have stored on a Doc, in the order in which they ran: a dict from the
+    name of a component to a dict with the array `layers` (the layers, or their average), and the array
+    `starts`, (n_tokens,), with the character offset of each token for which the layers were computed.
 
-    A saved Doc contains only a plain dict of the arrays, without `versions`, because a version has no meaning
-    in another process.
+    The attributes have no meaning in another process, so a saved Doc contains only the dict. Copies of the
+    Doc keep the attributes.
     """
 
-    def __init__(self, *arrays: Any) -> None:
-        super().__init__(*arrays)
+    def __init__(self, *stored: Any) -> None:
+        super().__init__(*stored)
         self.versions: dict[str, str] = {}
-        """For each array, the identifier of the weights that computed the array (`BiLMShim.version`). Copies
-        of the Doc keep these identifiers."""
+        """For each component, the identifier of the weights that computed the layers (`BiLMShim.version`)."""
+        self.sources: dict[int, int] = {}
+        """The ids of the `LayerSource` objects that have stored layers or train on this Doc, each with the
+        number of the Doc in the training batch of the source; 0: in no batch."""
+
+
+def stored_on(doc: Doc) -> StoredLayers:
+    """Return the `StoredLayers` of a Doc, which are added to the Doc if it has none."""
+    stored = doc.user_data.get(_KEY)
+    if not isinstance(stored, StoredLayers):
+        stored = doc.user_data[_KEY] = StoredLayers(stored or {})
+    return stored
+
+
+def sources_of(doc: Doc) -> dict[int, int]:
+    """Return the attribute `sources` of a Doc's `StoredLayers`; an empty dict if there are none."""
+    return getattr(doc.user_data.get(_KEY), "sources", {})
+
+
+def starts_of(doc: Doc) -> np.ndarray:
+    """Return the character offset of each token, (n_tokens,). The text of a Doc never changes, so the Doc was
+    retokenized if these numbers have changed."""
+    return doc.to_array(IDX).astype("int32")
 
 
 def store_layers(
@@ -77,11 +101,9 @@ def store_layers(
         component: name of the component.
         version: identifier of the weights (`BiLMShim.version`); None: the weights are unknown.
     """
-    stored = doc.user_data.get(_KEY)
-    if not isinstance(stored, StoredLayers):
-        stored = doc.user_data[_KEY] = StoredLayers(stored or {})
+    stored = stored_on(doc)
     stored.pop(component, None)  # so that the component that ran last comes last
-    stored[component] = layers
+    stored[component] = {"layers": layers, "starts": starts_of(doc)}
     stored.versions.pop(component, None)
     if version is not None:
         stored.versions[component] = version
@@ -90,8 +112,8 @@ def store_layers(
 def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
     """Return the layers that a component or the user has stored on a Doc.
 
-    The result is None if there are no layers, if the Doc's number of tokens has changed, or if other weights
-    than `version` have computed the layers.
+    The result is None if there are no layers, if the Doc was retokenized, or if other weights than `version`
+    have computed the layers.
 
     Args:
         doc: a Doc.
@@ -100,13 +122,13 @@ def stored_layers(doc: Doc, component: str, version: str | None = None) -> Float
             user has set are returned for every version.
     """
     stored = doc.user_data.get(_KEY, {})
-    layers = stored.get(component, stored.get(_USER))
-    if layers is None or layers.ndim != 3 or layers.shape[1] != len(doc):
+    entry = stored.get(component, stored.get(_USER))
+    if entry is None or entry["layers"].ndim != 3 or not _is_current(doc, entry["starts"]):
         return None
     if version is not None and component in stored:
-        versions = getattr(stored, "versions", {})
-        return layers if versions.get(component) == version else None
-    return layers
+        if getattr(stored, "versions", {}).get(component) != version:
+            return None
+    return entry["layers"]
 
 
 def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
@@ -123,34 +145,45 @@ def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
     Raises:
         ValueError: the Doc was retokenized after the layers were computed.
     """
-    stored = _stored(doc, name)
+    stored = _stored(doc, 0, len(doc), name)
     return stored if stored is not None and stored.ndim == 3 else None
 
 
-def _stored(doc: Doc, name: str | None = None) -> Any:
-    """Return the array that a component has stored on a Doc: the layers, or, with the option
-    `store = "average"`, their average.
+def _is_current(doc: Doc, starts: np.ndarray, start: int = 0, end: int | None = None) -> bool:
+    """Return True if the tokens `doc[start:end]` begin and end where they did when layers were computed."""
+    if len(starts) != len(doc):
+        return False
+    if end is None or end - start > 100:  # `to_array` reads all tokens, but faster
+        return bool((starts == starts_of(doc)).all())
+    return [token.idx for token in doc[start : end + 1]] == starts[start : end + 1].tolist()
 
-    If `name` is None, return the array of the component that ran last.
+
+def _stored(doc: Doc, start: int, end: int, name: str | None = None) -> Any:
+    """Check that the tokens `doc[start:end]` are those for which layers were computed, and return the array that
+    a component has stored on the Doc: the layers, or, with the option `store = "average"`, their average.
+
+    If `name` is None, the array is that of the component that ran last.
     """
     stored = doc.user_data.get(_KEY)
     if not stored or name not in (None, *stored):
         return None
     component = next(reversed(stored)) if name is None else name
-    array = stored[component]
-    if array.shape[-2] != len(doc):
+    array, starts = stored[component]["layers"], stored[component]["starts"]
+    if not _is_current(doc, starts, start, end):
         raise ValueError(
-            f"The Doc has {len(doc)} tokens, but its ELMo layers were computed for {array.shape[-2]} tokens, before it"
-            f" was retokenized. Run the component again: nlp.get_pipe({component or 'elmo'!r})(doc)"
+            f"The Doc with {len(doc)} tokens was retokenized after its ELMo layers were computed, for {len(starts)}"
+            f" tokens. Run the component again: nlp.get_pipe({component or 'elmo'!r})(doc)"
         )
     return array
 
 
-def _layers_to_average(doc: Doc) -> Any:
-    """Return the layers of a Doc, (layers, n_tokens, width), from the component that ran last. If only the
-    average of the layers is stored, return the average as a single layer."""
-    stored = _stored(doc)
-    return stored[None] if stored is not None and stored.ndim == 2 else stored
+def _layers_to_average(doc: Doc, start: int, end: int) -> Any:
+    """Return the layers of the tokens `doc[start:end]`, (layers, n_tokens, width), from the component that ran
+    last. If only the average of the layers is stored, return the average as a single layer."""
+    stored = _stored(doc, start, end)
+    if stored is None:
+        return None
+    return (stored if stored.ndim == 3 else stored[None])[:, start:end]
 
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
@@ -172,7 +205,8 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
             f"doc._.elmo_layers must have the shape (layers, {len(doc)}, width) for this Doc, not {layers.shape}"
         )
     copied: Any = layers.astype("float32")
-    doc.user_data[_KEY] = {_USER: copied}
+    doc.user_data.pop(_KEY, None)
+    store_layers(doc, _USER, copied)
 
 
 def _set_doc_vectors(doc: Doc, value: None) -> None:
@@ -188,25 +222,32 @@ def _set_doc_vectors(doc: Doc, value: None) -> None:
     _set_doc_layers(doc, None)
 
 
+def _refuse(thing: Span | Token, value: Any) -> None:
+    raise ValueError(
+        f"The ELMo vectors of a {type(thing).__name__} cannot be set, because they are part of the Doc's layers: set"
+        " doc._.elmo_layers"
+    )
+
+
 def _span_layers(span: Span) -> Floats3d | None:
-    layers = layers_of(span.doc)
-    return None if layers is None else layers[:, span.start : span.end]
+    layers = _stored(span.doc, span.start, span.end)
+    return None if layers is None or layers.ndim == 2 else layers[:, span.start : span.end]
 
 
 def _token_layers(token: Token) -> Floats2d | None:
-    layers = layers_of(token.doc)
-    return None if layers is None else layers[:, token.i]
+    layers = _stored(token.doc, token.i, token.i + 1)
+    return None if layers is None or layers.ndim == 2 else layers[:, token.i]
 
 
 def _doc_vectors(doc: Doc) -> Floats2d | None:
-    layers = _layers_to_average(doc)
+    layers = _layers_to_average(doc, 0, len(doc))
     return None if layers is None else layers.mean(axis=0, dtype="float32")
 
 
 def token_vector(token: Token) -> Floats1d | None:
     """Return the average of a token's layers (`token._.elmo`); None if there are no layers."""
-    layers = _layers_to_average(token.doc)
-    return None if layers is None else layers[:, token.i].mean(axis=0, dtype="float32")
+    layers = _layers_to_average(token.doc, token.i, token.i + 1)
+    return None if layers is None else layers[:, 0].mean(axis=0, dtype="float32")
 
 
 def span_vector(span: Span) -> Floats1d | None:
@@ -214,10 +255,10 @@ def span_vector(span: Span) -> Floats1d | None:
 
     Whitespace tokens are left out. If the span has only whitespace tokens, the result is zeros.
     """
-    layers = _layers_to_average(span.doc)
+    layers = _layers_to_average(span.doc, span.start, span.end)
     if layers is None:
         return None
-    words = [token.i for token in span if not token.is_space]
+    words = [place for place, token in enumerate(span) if not token.is_space]
     if not words:
         return layers[0, :0].sum(axis=0, dtype="float32")
     return layers[:, words].mean(axis=(0, 1), dtype="float32")

@@ -6,20 +6,21 @@ import itertools
 import pickle
 import threading
 import time
+import uuid
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
-from thinc.api import Adam, ArgsKwargs
+from thinc.api import Adam
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.encode import shim as module
-from spacy_elmo.pipeline.encode.sequences import Sequences
 from spacy_elmo.pipeline.encode.shim import BiLMShim
-from spacy_elmo.pipeline.encode.spans import whole_docs
+from spacy_elmo.pipeline.encode.spans import Sequences, whole_docs
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from tests import tiny
 
@@ -54,11 +55,11 @@ def read(bilm):
 def inputs():
     """Return the arguments that let a shim compute what `read` computes."""
     docs = [Doc(Vocab(), words=words) for words in SENTENCES]
-    return ArgsKwargs((np.zeros((3, 3, 10), dtype="f"), Sequences.of(docs, whole_docs), 3), {})
+    return Sequences.of(docs, whole_docs), np.zeros((3, 3, 10), dtype="f")
 
 
-def gradient_of(output, gradient):
-    return ArgsKwargs(((output,),), {"grad_tensors": (gradient,)})
+def predict(shim):
+    return shim.predict_layers(*inputs(), max_words=3)
 
 
 def give_gradients(shim, value=1.0):
@@ -77,7 +78,7 @@ def test_nothing_is_read_before_the_first_use(tmp_path):
 def test_loading_is_one_change(shim, monkeypatch):
     """Of two threads that read the version after it, none gives the weights another one."""
     numbers = itertools.count()
-    monkeypatch.setattr(module, "new_version", lambda: next(numbers))
+    monkeypatch.setattr(uuid, "uuid4", lambda: Mock(hex=next(numbers)))
     versions = []
     for load in (shim.ensure_loaded, shim.initialize, lambda: shim.from_bytes(shim.to_bytes())):
         load()
@@ -86,17 +87,17 @@ def test_loading_is_one_change(shim, monkeypatch):
 
 
 def test_threads_find_the_same_version_after_a_change(shim, monkeypatch):
-    both, new_version = threading.Barrier(2), module.new_version
+    both, uuid4 = threading.Barrier(2), uuid.uuid4
 
     def wait_for_the_other():
         with contextlib.suppress(threading.BrokenBarrierError):
             both.wait(timeout=0.2)
-        return new_version()
+        return uuid4()
 
     old, versions = shim.version, []
     with torch.no_grad():
         shim.bilm.lstm[0].bias += 1
-    monkeypatch.setattr(module, "new_version", wait_for_the_other)
+    monkeypatch.setattr(uuid, "uuid4", wait_for_the_other)
     threads = [threading.Thread(target=lambda: versions.append(shim.version)) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -165,7 +166,7 @@ def test_word_input_keeps_its_vocabulary(tmp_path):
     shim = BiLMShim()
     shim.configure(BiLMOptions(weights=str(tmp_path / "w.safetensors")))
     for other in (shim, BiLMShim().from_bytes(shim.to_bytes()), shim.copy()):
-        assert torch.equal(other.predict(inputs()), read(bilm))
+        assert torch.equal(predict(other), read(bilm))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
@@ -256,9 +257,9 @@ def test_optimizer_steps_are_those_of_torch(shim):
     torch_adam = torch.optim.Adam(reference.parameters(), lr=0.01)
     ours = Adam(0.01, L2=0.0, grad_clip=0.0)
     for _ in range(3):
-        output, backprop = shim.begin_update(inputs())
+        output, backprop = shim.train_layers(*inputs())
         reference_output = read(reference)
-        backprop(gradient_of(output, 2e6 * output.detach()))
+        backprop(2e6 * output.detach())
         (1e6 * reference_output**2).sum().backward()
         shim.finish_update(ours)
         torch_adam.step()
@@ -299,23 +300,24 @@ def test_module_stays_in_evaluation_mode(shim):
     train(shim, "all")
     modes = []
     networks = (shim.bilm, shim.bilm_for_inference())
-    for bilm, call in zip(networks, (shim.begin_update, shim.predict), strict=True):
+    calls = (lambda: shim.train_layers(*inputs()), lambda: predict(shim))
+    for bilm, call in zip(networks, calls, strict=True):
         bilm.lstm[0].register_forward_pre_hook(lambda *_, bilm=bilm: modes.append(bilm.training))
-        call(inputs())
+        call()
         modes.append(shim.bilm.training)
     assert modes == [False] * 4
 
 
 def test_predict_builds_no_graph(shim):
     train(shim, "all")
-    assert not shim.predict(inputs()).requires_grad
+    assert not predict(shim).requires_grad
 
 
 def test_begin_update_works_where_gradients_are_off(shim):
     train(shim, "top")
     with torch.no_grad():
-        output, backprop = shim.begin_update(inputs())
-    backprop(gradient_of(output, torch.ones(3, 3, 10)))
+        output, backprop = shim.train_layers(*inputs())
+    backprop(torch.ones(3, 3, 10))
     grads = {name for name, p in shim.bilm.named_parameters() if p.grad is not None}
     assert grads and all(name.startswith("lstm.1.") for name in grads)
 

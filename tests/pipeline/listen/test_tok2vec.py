@@ -98,25 +98,6 @@ def test_inline_gradient_is_that_through_a_listener(weights):
         assert_allclose(parameter.grad, expected[name], atol=1e-6)
 
 
-@pytest.mark.parametrize("cache_mb, words", [(0, [19, 19, 19]), (1, [19, 0, 0])])
-def test_inline_cache(weights, monkeypatch, cache_mb, words):
-    """The number of words that the biLM computes in each epoch; the cache is off by default."""
-    nlp = inline(weights, **({"cache_mb": cache_mb} if cache_mb else {}))
-    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
-    (bilm,) = [node for node in nlp.get_pipe("tagger").model.walk() if node.name == "elmo-bilm"]
-    forward, counts = bilm._func, []
-
-    def count(model, docs, is_train):
-        counts[-1] += sum(map(len, docs))
-        return forward(model, docs, is_train)
-
-    monkeypatch.setattr(bilm, "_func", count)
-    for _ in words:
-        counts.append(0)
-        pipelines.step(nlp, optimizer)
-    assert counts == words
-
-
 def test_inline_round_trip_without_the_file(weights, tmp_path):
     path = tmp_path / "w.safetensors"
     path.write_bytes(weights.read_bytes())
@@ -291,7 +272,7 @@ def test_listener_blocks_at_any_depth():
         "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
         "bilm": {"@architectures": "spacy-elmo.BiLM.v1", "dim": None},
         "weights": "w", "frozen": False,
-        "layers": 1, "grad_factor": 1.0, "dropout": 0.0, "l2": 0.0, "layer_norm": False,
+        "width": None, "layers": 1, "grad_factor": 1.0, "dropout": 0.0, "l2": 0.0, "layer_norm": False,
     }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import shutil
 import threading
 import warnings
 from dataclasses import replace
@@ -21,7 +20,6 @@ from spacy_elmo.pipeline.encode.spans import rule_spans, whole_docs
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from spacy_elmo.pipeline.store.cache import LayerCache, keys_of
 from tests import pipelines
-from tests.pipelines import TEXTS
 
 WORDS = [["a", "cat", "sat", "on", number] for number in "0123"]
 # Layers of (3, 5, 10) float32, and what an entry costs beside them.
@@ -89,11 +87,11 @@ def test_layers_of_other_weights_are_forgotten(nlp, read):
 
 
 @pytest.mark.parametrize("reads", [False, True])
-def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, tmp_path, reads):
+def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, reads):
     """Another thread trains the weights, and may read the cache, before the layers of the old weights are stored."""
     model, cache, (doc, other) = (
         nlp.get_pipe("elmo").model,
-        LayerCache(1, str(tmp_path)),
+        LayerCache(1),
         docs(nlp)[:2],
     )
     original = model._func
@@ -111,8 +109,7 @@ def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, tmp_pat
     (old,) = cache.get_or_compute(model, [doc], keep=True)
     (new,) = model.predict([doc])
     assert np.abs(new - old).max() > 0.01
-    for one in (cache, LayerCache(1, str(tmp_path))):
-        assert_array_equal(*one.get_or_compute(model, [doc], keep=True), new)
+    assert_array_equal(*cache.get_or_compute(model, [doc], keep=True), new)
 
 
 def test_weights_that_change_while_their_version_is_read(nlp, read, monkeypatch):
@@ -167,12 +164,14 @@ def test_spans_are_asked_for_once_without_a_cache(weights, cache_mb):
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))]
 )
-def test_copies_are_empty(nlp, duplicate):
-    cache = LayerCache(1, "folder-that-nobody-makes")
-    cache.mark_training(nlp.get_pipe("elmo").model, docs(nlp))
-    copied = duplicate(cache)
-    assert cache.in_use and not copied.in_use
-    assert (copied.megabytes, copied.folder) == (1, "folder-that-nobody-makes")
+def test_copies_are_empty(nlp, duplicate, monkeypatch):
+    cache, model = LayerCache(1), nlp.get_pipe("elmo").model
+    cache.in_use = True
+    cache.get_or_compute(model, docs(nlp), keep=True)
+    copied, computed = duplicate(cache), counted(model, monkeypatch)
+    for _ in range(2):
+        copied.get_or_compute(model, docs(nlp), keep=True)
+    assert computed == [4, 0] and not copied.in_use and copied.megabytes == 1
 
 
 # In training
@@ -200,7 +199,7 @@ def test_layers_on_demand_come_from_the_cache(nlp, read):
     with pytest.warns(UserWarning, match="did not run"):
         for _ in range(3):
             doc = nlp.make_doc("A cat.")
-            elmo.source.train([doc])
+            elmo.source.layers([doc], True)
             assert_array_equal(doc._.elmo_layers, expected)
             doc._.elmo_layers[:] = 0
     assert computed == [1, 1, 0, 0]
@@ -208,40 +207,24 @@ def test_layers_on_demand_come_from_the_cache(nlp, read):
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
-    """`pipe` cannot know that it runs in training; the listener that trains on its Docs tells the cache, for the next
-    time. So the third epoch is the first one that computes nothing."""
+    """`pipe` cannot know that it runs in training; the first listener that trains tells the cache. Then the cache
+    stores what is predicted for the second time, so the fourth epoch is the first one that computes nothing."""
     nlp = pipelines.listening(weights, frozen=frozen)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     elmo = nlp.get_pipe("elmo")
     computed = counted(elmo.model, monkeypatch)
     for epoch in range(4):
         pipelines.step(nlp, optimizer, exclude=["elmo"], annotates=["elmo"])
-        assert sum(computed) == 3 * min(epoch + 1, 2)
+        assert sum(computed) == 3 * min(epoch + 1, 3)
 
 
-def test_only_so_many_docs_are_remembered(weights, monkeypatch):
-    """Here one; the others are computed in every epoch."""
+def test_only_so_many_docs_are_remembered(nlp, read, monkeypatch):
+    """Here one; the others are computed at each call."""
     monkeypatch.setattr("spacy_elmo.pipeline.store.cache.MOST_KEYS", 1)
-    nlp = pipelines.listening(weights, frozen=True)
-    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
-    computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
-    for expected in (3, 6, 8, 10):
-        for example in pipelines.examples(nlp):
-            pipelines.step(nlp, optimizer, [example], annotates=["elmo"])
-        assert sum(computed) == expected
-
-
-@pytest.mark.parametrize("cache_mb", [0, 1])
-def test_annotating_components_fill_the_folder(weights, monkeypatch, tmp_path, cache_mb):
-    """Memory need not have space for the layers. Each run computes its first epoch, in which it does not know yet that
-    the Docs are training data; the first run also computes its second epoch, and writes it to the folder."""
-    for epochs_computed in (2, 1):
-        nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb, cache_dir=str(tmp_path))
-        optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
-        computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
-        for _ in range(3):
-            pipelines.step(nlp, optimizer, annotates=["elmo"])
-        assert sum(computed) == 3 * epochs_computed
+    (model, computed), cache = read, LayerCache(1)
+    for expected in (2, 2, 1):
+        cache.get_or_compute(model, docs(nlp)[:2], keep=False)
+        assert computed[-1] == expected
 
 
 @pytest.mark.parametrize("disabled", [[], ["elmo"]])
@@ -275,19 +258,17 @@ def test_prediction_without_training_is_not_cached(weights, monkeypatch):
     assert sum(computed) == 3
 
 
-@pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
-def test_the_dev_part_takes_the_space_that_is_left(weights, tmp_path, monkeypatch, cache_mb):
-    """Layers of training Docs keep their place in memory, and the folder has both parts."""
-    nlp, elmo = in_training(weights, tmp_path, cache_mb=cache_mb)
+def test_the_dev_part_takes_the_space_that_is_left(weights, monkeypatch):
+    """Layers of training Docs keep their place."""
+    nlp = pipelines.blank(weights, cache_mb=2.5 * ENTRY_MB)
+    elmo = nlp.get_pipe("elmo")
     pipelines.training_layers(nlp, docs(nlp)[:2])
     computed = counted(elmo.model, monkeypatch)
-    dev = ["Something", "else", "altogether"]
-    for seen in (1, 2, 2):
+    dev = ["Something", "else", "altogether", "and", "longer"]
+    for _ in range(3):
         elmo.predict([Doc(nlp.vocab, words=dev)])
-        assert sum(computed) == seen
-    assert len(files(tmp_path)) == 3
     pipelines.training_layers(nlp, docs(nlp)[:2])
-    assert sum(computed) == 2
+    assert sum(computed) == 3
 
 
 def test_evaluation_scores_the_same_from_the_cache(weights):
@@ -307,134 +288,3 @@ def test_evaluation_scores_the_same_from_the_cache(weights):
             scores[cache_mb].append(nlp.evaluate(held_out)["tag_acc"])
     assert scores[0] == scores[1]
     assert len(set(scores[0])) > 1
-
-
-# On disk
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "layers"
-
-
-def files(folder):
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def in_training(weights, folder, **config):
-    """The elmo of a new pipeline whose memory has room for two Docs of `WORDS`."""
-    config = {"cache_mb": 2.5 * ENTRY_MB, "cache_dir": str(folder), **config}
-    nlp = pipelines.blank(weights, **config)
-    return nlp, nlp.get_pipe("elmo")
-
-
-def train_on(nlp, elmo):
-    return pipelines.training_layers(nlp, docs(nlp))
-
-
-@pytest.mark.parametrize("cache_mb", [0, 2.5 * ENTRY_MB])
-def test_disk_holds_what_memory_cannot(weights, folder, monkeypatch, cache_mb):
-    """The folder also has what another run has computed with the same weights, bit for bit."""
-    nlp, elmo = in_training(weights, folder, cache_mb=cache_mb)
-    first = train_on(nlp, elmo)
-    assert [path.suffix for path in files(folder)] == [".npy"] * 4
-    for run in ((nlp, elmo), in_training(weights, folder, cache_mb=cache_mb)):
-        computed = counted(run[1].model, monkeypatch)
-        for layers, expected in zip(train_on(*run), first, strict=True):
-            assert_array_equal(layers, expected)
-        assert sum(computed) == 0
-
-
-def test_the_dev_part_from_disk_takes_the_space_that_is_left(weights, folder, monkeypatch):
-    """Memory keeps the training Docs, which a folder without their files shows."""
-    train_on(*in_training(weights, folder))
-    nlp, elmo = in_training(weights, folder)
-    pipelines.training_layers(nlp, docs(nlp)[:2])
-    elmo.predict(docs(nlp)[2:])
-    shutil.rmtree(folder)
-    computed = counted(elmo.model, monkeypatch)
-    pipelines.training_layers(nlp, docs(nlp)[:2])
-    assert sum(computed) == 0
-
-
-@pytest.mark.parametrize("other", ["weights", "dtype"])
-def test_disk_of_other_weights_or_another_precision(
-    weights, tmp_path_factory, folder, monkeypatch, other
-):
-    train_on(*in_training(weights, folder))
-    nlp, elmo = in_training(weights, folder, dtype="float16" if other == "dtype" else "float32")
-    if other == "weights":
-        pipelines.change(nlp, 1, 1e-3)
-    computed = counted(elmo.model, monkeypatch)
-    for layers, expected in zip(train_on(nlp, elmo), elmo.model.predict(docs(nlp)), strict=True):
-        assert layers.dtype == expected.dtype
-        pipelines.assert_same(layers, expected)
-    assert computed == [4, 4] and len(files(folder)) == 8
-
-
-@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:-3], lambda b: b[:200] + b"?" + b[201:],
-                                    lambda b: b"junk" * 99])  # fmt: skip
-def test_damaged_file_is_computed_anew(weights, folder, monkeypatch, damage):
-    first = train_on(*in_training(weights, folder))
-    path = files(folder)[1]
-    path.write_bytes(damage(path.read_bytes()))
-    nlp, elmo = in_training(weights, folder)
-    computed = counted(elmo.model, monkeypatch)
-    for layers, expected in zip(train_on(nlp, elmo), first, strict=True):
-        pipelines.assert_same(layers, expected)
-    assert sum(computed) == 1
-    read = counted(elmo.model, monkeypatch)
-    train_on(nlp, elmo)
-    assert sum(read) == 0
-
-
-@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
-def test_only_a_frozen_bilm_writes_files(weights, folder):
-    """One that is trained has other weights after each step, and `rehearse` and the dev part read it in between."""
-    nlp = pipelines.listening(weights, unfreeze_at=1, cache_dir=str(folder))
-    nlp.initialize(lambda: pipelines.examples(nlp))
-    pipelines.awaken(nlp, "tagger")
-    optimizer = nlp.resume_training()
-    raw = [Example.from_dict(nlp.make_doc(text), {}) for text in TEXTS]
-    written = []
-    for _ in range(4):
-        pipelines.step(nlp, optimizer)
-        nlp.rehearse(raw, sgd=optimizer)
-        for _ in range(2):
-            list(nlp.pipe(TEXTS))
-        written.append(len({path.parent for path in files(folder)}))
-    assert written == [1, 1, 1, 1]
-
-
-def test_several_at_once(weights, folder):
-    """Several writers share the folder: no reader gets a partial file, and no other files remain."""
-    runs = [in_training(weights, folder, cache_mb=0) for _ in range(4)]
-    expected = runs[0][1].model.predict(docs(runs[0][0]))
-    failed = []
-
-    def work(run):
-        for _ in range(10):
-            for layers, wanted in zip(train_on(*run), expected, strict=True):
-                if not pipelines.same(layers, wanted):
-                    failed.append(run)
-            for path in sorted(folder.rglob("*.npy"))[:2]:
-                path.unlink(missing_ok=True)
-
-    threads = [threading.Thread(target=work, args=(run,)) for run in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    train_on(*runs[0])
-    assert not failed
-    assert [path.suffix for path in files(folder)] == [".npy"] * 4
-
-
-def test_folder_that_cannot_be_written(weights, tmp_path):
-    """A wrong folder in the config is an error when training begins; a prediction before training does not use the
-    folder."""
-    (tmp_path / "file").write_text("")
-    nlp, elmo = in_training(weights, tmp_path / "file" / "layers")
-    assert nlp(TEXTS[0])._.elmo is not None
-    with pytest.raises(OSError, match="layers"):
-        train_on(nlp, elmo)
