@@ -1,4 +1,5 @@
-"""Atomic writing: a file or a folder appears complete or not at all, even after a crash.
+"""Atomic writing: a file or a folder appears complete or not at all, even after a crash. And a lock, so that two
+processes never write to the same place.
 
 A new file is first written under a temporary name in the same folder (`.NAME.PROCESS-THREAD.partial`),
 because a rename is atomic only within a file system. Then the new file is flushed to disk and renamed, and
@@ -12,6 +13,7 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -161,6 +163,55 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     with _temporary(_partial(path), path) as partial:
         partial.mkdir()
         yield partial
+
+
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold a lock for an output folder or output file inside the `with` block.
+
+    The operating system releases the lock when the process ends, even if the process is killed. After a kill,
+    the lock file remains, but the remaining file locks nothing.
+
+    Raises:
+        BlockingIOError: another process holds the lock. The message names this process.
+        OSError: the lock file cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    path = Path(os.path.realpath(path))
+    file = path / ".lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
+    file_lock = FileLock(file, blocking=False)
+    try:
+        file_lock.acquire()
+    except Timeout as error:
+        raise BlockingIOError(
+            f"Another run is writing to {path}: {file.read_text()}. Wait until it has ended, or write to another path"
+        ) from error
+    try:
+        # On a full disk, the name of the process cannot be written. The lock works without it.
+        with contextlib.suppress(OSError):
+            file.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+        yield
+    finally:
+        # Remove the file before releasing the lock. Afterwards, it could be the file of the next run.
+        with contextlib.suppress(OSError):
+            file.unlink()
+        file_lock.release()
+
+
+@contextmanager
+def locked_folder(out: Path) -> Iterator[None]:
+    """Create an output folder if necessary, and hold a lock for the folder inside the `with` block.
+
+    If the folder is empty at the end, because the run could not start, the folder is removed.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with lock(out):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            out.rmdir()
 
 
 def remove_folder(path: Path) -> None:

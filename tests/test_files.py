@@ -4,6 +4,8 @@ import errno
 import os
 import stat
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,11 @@ from spacy_elmo.files import (
     atomic_file,
     atomic_folder,
     atomic_write,
+    lock,
+    locked_folder,
     remove_partial,
 )
+from tests import processes
 
 
 def names(folder: Path) -> list[str]:
@@ -279,3 +284,45 @@ def test_remains_of_killed_processes(tmp_path):
     pass_on.mkdir()
     atomic_write(tmp_path / "d", b"newer")
     assert (tmp_path / "d").read_text() == "newer" and not pass_on.exists()
+
+
+def hold(path: Path, held: Path) -> None:
+    """Hold the lock until the process is killed."""
+    with lock(path):
+        held.touch()
+        time.sleep(600)
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_another_process_is_refused_until_the_first_is_killed(tmp_path, is_folder):
+    path, link = tmp_path / "run", tmp_path / "link"
+    link.symlink_to("run")
+    if is_folder:
+        path.mkdir()
+    first = processes.start(hold, path, tmp_path / "held")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "held").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    for place in (path, link):
+        with pytest.raises(BlockingIOError, match=f"{path}: process {first.pid} on"), lock(place):
+            pass
+    first.kill()
+    first.join()
+    with pytest.raises(KeyError), lock(path):
+        raise KeyError
+    with lock(path):
+        pass
+    assert [*tmp_path.rglob("*.lock")] == []
+
+
+def test_another_thread_is_refused(tmp_path):
+    with lock(tmp_path), ThreadPoolExecutor() as pool:
+        with pytest.raises(BlockingIOError, match=f"process {os.getpid()} on"):
+            pool.submit(lambda: lock(tmp_path).__enter__()).result()
+
+
+def test_a_folder_in_which_nothing_was_written_is_removed(tmp_path):
+    with locked_folder(tmp_path / "other"):
+        pass
+    assert not (tmp_path / "other").exists()

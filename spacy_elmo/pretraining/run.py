@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..run_lock import locked_folder
+from ..files import locked_folder
 from .config import Paths, PretrainConfig
 from .corpus.prepare import prepare
 from .corpus.prepared import Corpus

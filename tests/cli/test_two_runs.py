@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.run_lock import lock
+from spacy_elmo.files import lock
 
 CONFIG = """
 [prepare]

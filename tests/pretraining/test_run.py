@@ -12,10 +12,10 @@ from spacy_elmo import (
     Preparing,
     PretrainingStopped,
     Weights,
-    digest,
     pretrain,
     weight_names,
 )
+from spacy_elmo.pretraining.corpus import prepared
 from spacy_elmo.pretraining.corpus.prepared import DATA_FILES
 from spacy_elmo.pretraining.training import checkpoint
 from tests.disk import tree
@@ -107,9 +107,9 @@ def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_
 
 def test_the_files_of_a_corpus_are_read_once(make_run_config, tmp_path, monkeypatch):
     """A new corpus is read for its digests, and an existing one to check them."""
-    read, original = [], digest.file_digest
+    read, original = [], prepared.file_digest
     monkeypatch.setattr(
-        digest, "file_digest", lambda path: read.append(path.name) or original(path)
+        prepared, "file_digest", lambda path: read.append(path.name) or original(path)
     )
     list(pretrain(make_run_config(max_steps=2), tmp_path / "run"))
     assert sorted(read) == sorted(DATA_FILES)

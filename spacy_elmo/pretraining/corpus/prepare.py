@@ -14,12 +14,11 @@ import numpy as np
 
 from ...bilm.words.char_ids import BOS, EOS, UNK
 from ...bilm.words.spelling import AS_GIVEN, Spelling
-from ...digest import Digest, with_digests
-from ...files import atomic_folder, remove_partial
-from ...run_lock import lock
+from ...digest import Digest
+from ...files import atomic_folder, lock, remove_partial
 from ...text.documents import LINES_PER_DOCUMENT
 from ..config import Paths, Prepare
-from .prepared import COUNTS, DATA_FILES, DESCRIPTION, FILES, FORMAT, TYPES, Corpus
+from .prepared import COUNTS, DESCRIPTION, FILES, FORMAT, TYPES, Corpus, digests
 from .tokenize import DocumentTokenizer, WordIndex, tokenize_files
 
 _MIN_HELD_OUT_SENTENCES = 100
@@ -122,7 +121,7 @@ def _write_corpus(
         "prepare": tokenizer.settings.model_dump(exclude={"n_process"}),
         "spelling": dataclasses.asdict(tokenizer.spelling),
     }
-    content = with_digests(description, folder / DESCRIPTION, DATA_FILES)
+    content = {**description, "digests": digests(description, folder)}
     (folder / DESCRIPTION).write_text(json.dumps(content, indent=2), encoding="utf8")
 
 

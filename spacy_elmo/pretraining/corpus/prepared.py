@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...bilm.words.spelling import Spelling
-from ...digest import check_digests
+from ...digest import file_digest, json_digest
 from ..config import Prepare
 
 FORMAT = "spacy-elmo corpus 1"
@@ -132,7 +132,10 @@ class Corpus:
                 f"corpus.json must have the format {FORMAT!r}, but is {description!r:.100}"
             )
         if verify:
-            check_digests(description, folder / DESCRIPTION, DATA_FILES)
+            stored = description.pop("digests")
+            for name, digest in digests(description, folder).items():
+                if stored[name] != digest:
+                    raise ValueError(f"{name} has changed since it was written")
         train, dev = (
             Sentences(np.load(folder / files.ids, mmap_mode="r"), np.load(folder / files.offsets))
             for files in FILES.values()
@@ -153,3 +156,9 @@ class Corpus:
         the softmax has fewer classes."""
         in_training = 3 + int((self.counts[3:] > 0).sum())
         return self.types[: min(size, in_training)]
+
+
+def digests(description: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Return the digests of a description without its entry `digests`, and of the other files of a corpus."""
+    files = {name: file_digest(folder / name) for name in DATA_FILES}
+    return {DESCRIPTION: json_digest(description), **files}
