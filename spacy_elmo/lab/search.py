@@ -125,7 +125,9 @@ class SearchIndex:
             numbers, cosines = matches.keys.astype(int), 1 - matches.distances
         else:
             cosines = self._matrix() @ vector
-            numbers = np.argsort(-cosines, kind="stable")[:k]
+            kth = max(len(cosines) - k, 0)
+            numbers = np.flatnonzero(cosines >= np.partition(cosines, kth)[kth])
+            numbers = numbers[np.argsort(-cosines[numbers], kind="stable")][:k]
             cosines = cosines[numbers]
         return [
             Hit._make((*self._entries[number], cosine))
