@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from ..limits import MAX_CHARACTERS, MAX_CLIP, MAX_LAYERS, MAX_ROWS, MAX_WIDTH
 from .words.alphabet import N_MARKS
 from .words.spelling import Spelling, UnicodeForm
 
@@ -21,11 +20,17 @@ _HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
 """Names of fields in the header of a weights file, {name here: name in the header}. All other fields have the
 same name in both."""
 
-_Width: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_WIDTH)]
-_Rows: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MAX_ROWS)]
-_Characters: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_CHARACTERS)]
-_Clip: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=MAX_CLIP)]
-_Bias: TypeAlias = Annotated[float, Field(strict=True, ge=-MAX_CLIP, le=MAX_CLIP)]
+# No real model reaches these limits: the largest public models have 8,192 cells and 50 characters per word. Without
+# limits, a damaged or hostile file of a few kilobytes could require unlimited memory or time.
+_MAX_WIDTH = 1_000_000
+_MAX_LAYERS = 1_000
+_MAX_CLIP = 10_000.0
+
+_Width: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=_MAX_WIDTH)]
+_Rows: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000)]
+_Characters: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=1_000)]
+_Clip: TypeAlias = Annotated[float, Field(strict=True, gt=0, le=_MAX_CLIP)]
+_Bias: TypeAlias = Annotated[float, Field(strict=True, ge=-_MAX_CLIP, le=_MAX_CLIP)]
 _Switch: TypeAlias = Annotated[bool, Field(strict=True)]
 
 
@@ -52,7 +57,7 @@ class BiLMConfig:
     projection: _Width = 512
     """Width P of a token vector and of the output of each direction. A layer of the biLM has width 2P. If P
     equals `dim`, the LSTM has a projection matrix only if `square_projections` is true."""
-    layers: Annotated[int, Field(strict=True, ge=1, le=MAX_LAYERS)] = 2
+    layers: Annotated[int, Field(strict=True, ge=1, le=_MAX_LAYERS)] = 2
     """Number of LSTM layers, L. The output has L + 1 layers, because layer 0 is the context-free token
     vector."""
     cell_clip: _Clip | None = 3.0
@@ -67,23 +72,23 @@ class BiLMConfig:
     bilm-tf, because the bias in bilm-tf's files does not include this constant."""
     n_words: _Rows = 0
     """Number of rows of the table of word vectors, one row for each word of the vocabulary; 0: no table."""
-    char_dim: Annotated[int, Field(strict=True, ge=0, le=MAX_WIDTH)] = 16
+    char_dim: Annotated[int, Field(strict=True, ge=0, le=_MAX_WIDTH)] = 16
     """Width of a character vector."""
-    filters: Annotated[tuple[tuple[_Characters, _Width], ...], Field(max_length=MAX_LAYERS)] = (
+    filters: Annotated[tuple[tuple[_Characters, _Width], ...], Field(max_length=_MAX_LAYERS)] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
     )  # fmt: skip
     """Groups of convolution filters: the width of the filters in characters and the number of filters of each
     group. The outputs of the groups are concatenated in this order."""
     activation: Literal["relu", "tanh"] = "relu"
     """Activation of the convolutions, after the maximum over time: "relu" or "tanh". Highway layers always use relu."""
-    highways: Annotated[int, Field(strict=True, ge=0, le=MAX_LAYERS)] = 2
+    highways: Annotated[int, Field(strict=True, ge=0, le=_MAX_LAYERS)] = 2
     """Number of highway layers between the convolutions and the projection."""
     max_characters: _Characters = 50
     """Number of character positions of a word, including the marks for the start and end of the word. A
     longer word is cut to its first bytes, as in bilm-tf (`data.py`), or to its first code points, as in
     ELMoForManyLangs (`elmo.py`). ELMoForManyLangs also looks up the word in the word table in its cut
     form."""
-    word_dim: Annotated[int, Field(strict=True, ge=0, le=MAX_WIDTH)] = 0
+    word_dim: Annotated[int, Field(strict=True, ge=0, le=_MAX_WIDTH)] = 0
     """Width of a word vector. The token encoder projects the word vector, concatenated with the character
     features (if the model has any), to width P. 0: there is no word table, or its rows are token vectors of
     width P, without a projection."""
@@ -137,10 +142,10 @@ class BiLMConfig:
             )
         if self.n_symbols or not self.n_words:
             widest = max((width for width, _ in self.filters), default=0)
-            if not 0 < widest <= self.max_characters or self.n_filters > MAX_WIDTH:
+            if not 0 < widest <= self.max_characters or self.n_filters > _MAX_WIDTH:
                 problems.append(
                     f"filters = {self.filters!r:.60} (must be pairs of a width, up to max_characters ="
-                    f" {self.max_characters}, and a number of filters, together up to {MAX_WIDTH:,})"
+                    f" {self.max_characters}, and a number of filters, together up to {_MAX_WIDTH:,})"
                 )
             if not self.char_dim:
                 problems.append(

@@ -22,12 +22,11 @@ from ..bilm.config import BiLMConfig
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..files import all_or_nothing
-from ..limits import MAX_DEPTH, MAX_MEMBERS
 from ..output_file import OutputFile
 from ..text.json_object import read_json_object
 from .options import OptionsReader
 from .strict_check import check_arrays, our_shapes
-from .untrusted_files import one_error
+from .untrusted_files import MAX_DEPTH, MAX_MEMBERS, one_error
 
 _CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
 _ONE_CELL = "RNN_{d}/RNN/LSTMCell/"

@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..bilm.start_state import mean_start_state
 from ..bilm.weights import Weights
 from ..files import check_output_file
 from ..weight_names import is_foreign
 from . import allennlp, bilm_tf, many_langs
+from .start_state import mean_start_state
 from .untrusted_files import opened
 
 _LOGGER = logging.getLogger("spacy_elmo")

@@ -1,6 +1,7 @@
 """Reading of files from strangers: archives, and files of `torch.save`.
 
-No code in a file is executed. A file can claim any size, so no claim may exceed the limits in `limits.py`.
+No code in a file is executed. A file can claim any size, so no claim may exceed the limits below, which no real
+model reaches.
 """
 
 from __future__ import annotations
@@ -21,10 +22,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..limits import MAX_MEMBERS, MAX_RATIO, expanded_bytes
-
+# Structure of archives and HDF5 files.
+MAX_MEMBERS = 10_000
+MAX_DEPTH = 32
+# Bytes that an archive may expand to. Compression reduces vocabularies to a fifth of their size, and weights hardly.
+# The largest public model, a checkpoint with its optimizer, has 5 GB. The ratio does not limit small files.
+_MAX_BYTES = 64 << 30
+MAX_RATIO = 20
+_SMALL_BYTES = 64 << 20
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 _CHUNK_BYTES = 1 << 20
+
+
+def expanded_bytes(size: int) -> int:
+    """Return the largest allowed decompressed size, in bytes, of a file that has `size` bytes on disk."""
+    return min(_MAX_BYTES, max(_SMALL_BYTES, MAX_RATIO * size))
 
 
 @contextmanager

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.start_state import mean_start_state
 from spacy_elmo.converters import convert as module
 from spacy_elmo.converters.convert import FORMATS, convert, read_model
+from spacy_elmo.converters.start_state import mean_start_state
 from tests import tiny
 from tests.converters import foreign, foreign_allennlp, foreign_many_langs
 from tests.converters.test_untrusted_files import write_tar, write_zip

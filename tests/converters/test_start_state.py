@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.start_state import StartState, mean_start_state
+from spacy_elmo.bilm.start_state import StartState
+from spacy_elmo.converters.start_state import mean_start_state
 from tests import tiny
 from tests.oracle import Oracle
 
