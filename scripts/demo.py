@@ -18,8 +18,7 @@ from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
 from wasabi import Printer
 
-from spacy_elmo.lab.contexts.neighbors import nearest
-from spacy_elmo.lab.contexts.occurrences import find_in_sentences, find_occurrences
+from spacy_elmo.lab.contexts import find_in_sentences, find_occurrences, nearest
 from spacy_elmo.lab.corpora.documents import read_documents
 
 ROOT = Path(__file__).parent.parent
@@ -57,10 +56,10 @@ def show_neighbours() -> None:
     text = list(read_documents(str(SAMPLE / "pretrain-en")))
     rows = []
     for word, sentence in QUERIES:
-        corpus = find_occurrences(nlp, text, word, "average")
-        query = find_in_sentences(nlp, [sentence], word, corpus, "average")
-        ((neighbors,),) = nearest(query, corpus, NEIGHBOURS)
-        for occurrence, cosine in neighbors:
+        corpus = find_occurrences(nlp, text, word)
+        query = find_in_sentences(nlp, [sentence], word, corpus)
+        ((*_, top_layer),) = nearest(query, corpus, NEIGHBOURS)
+        for occurrence, cosine in top_layer:
             rows.append((query.items[0].excerpt(), f"{cosine:.2f}", occurrence.excerpt()))
     msg.table(
         rows,

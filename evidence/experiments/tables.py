@@ -10,7 +10,7 @@ from typing import Any
 
 import srsly
 
-from spacy_elmo.lab.contexts.occurrences import Occurrence
+from spacy_elmo.lab.contexts import Occurrence
 
 from .results import METRICS, Result, Results, fewer_errors, mean
 from .variants import own_variant

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import tempfile
 import webbrowser
-from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 import typer
 from wasabi import msg
 
-from .arguments import LanguageOption, QuietOption, TokenizedOption, WeightsArgument
+from .arguments import WeightsArgument
 from .errors import report_errors
-from .word_index import make_word_index
+from .progress import reading_bar
 
 
 def explore_cli(
@@ -25,8 +22,8 @@ def explore_cli(
         str,
         typer.Argument(
             metavar="CORPUS",
-            help="Index that `search index --unit word` has created; or corpus to index first (file, folder or glob"
-            " pattern)",
+            help="Folder that `embed` has written with these weights; or a small corpus, whose vectors are computed"
+            " first (file, folder or glob pattern)",
         ),
     ],
     port: Annotated[
@@ -35,9 +32,6 @@ def explore_cli(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address without opening a browser")
     ] = False,
-    tokenized: TokenizedOption = False,
-    lang: LanguageOption = None,
-    quiet: QuietOption = False,
 ) -> None:
     """Open a web page that shows what a biLM computes for a word.
 
@@ -47,22 +41,15 @@ def explore_cli(
     each word is. Only this machine can reach the server. Ctrl-C ends the server.
     """
     with report_errors():
-        try:
-            from ..lab.explore.server import listen, make_server
-        except ImportError as error:
-            raise ValueError(
-                f'explore needs more packages: pip install "spacy-elmo[explore]" ({error})'
-            ) from error
+        from ..lab.corpora.documents import corpus_files
         from ..lab.explore.explorer import Explorer
-        from ..weight_names import find_weights
+        from ..lab.explore.server import listen, make_server
+        from ..lab.explore.word_index import is_embedded
 
-        signal.signal(signal.SIGTERM, _interrupt)  # so a temporary index is removed
-        find_weights(source)  # raises an error now, and not after a corpus is indexed
-        with (
-            contextlib.closing(listen(port)) as listening,
-            _index(source, corpus, lang=lang, tokenized=tokenized, quiet=quiet) as folder,
-        ):
-            explorer = Explorer.load(source, folder)
+        signal.signal(signal.SIGTERM, _interrupt)  # so temporary files are removed
+        with contextlib.closing(listen(port)) as listening:
+            with reading_bar(lambda: corpus_files(corpus), quiet=is_embedded(corpus)):
+                explorer = Explorer.load(source, corpus)
             with contextlib.closing(make_server(explorer, listening)) as server:
                 address = f"http://{server.effective_host}:{server.effective_port}/"
                 msg.good(f"Open {address} in a browser. Press Ctrl-C to end the server")
@@ -73,27 +60,3 @@ def explore_cli(
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def _index(
-    source: str, corpus: str, *, lang: str | None, tokenized: bool, quiet: bool
-) -> Iterator[Path]:
-    """Yield the folder of a word index: `corpus` itself, if this is an index. Otherwise create a temporary
-    index of the text `corpus`."""
-    from ..lab.contexts.index_files import is_index
-
-    if is_index(Path(corpus)):
-        if lang is not None or tokenized:
-            raise ValueError(
-                f"{corpus} is an index, which has its own tokenizer. Use --lang and --tokenized only with a corpus"
-            )
-        yield Path(corpus)
-        return
-    with tempfile.TemporaryDirectory(prefix="spacy-elmo-") as folder:
-        make_word_index(Path(folder), source, corpus, lang=lang, tokenized=tokenized, quiet=quiet)
-        msg.info(
-            "This index is temporary. To create an index that you can use again, run:"
-            f" python -m spacy elmo search index {source} {corpus} FOLDER --unit word"
-        )
-        yield Path(folder)

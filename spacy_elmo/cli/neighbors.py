@@ -17,9 +17,7 @@ from .pipelines import load_pipeline
 from .progress import reading_bar
 
 if TYPE_CHECKING:
-    from ..lab.contexts.neighbors import Neighbor
-    from ..lab.contexts.occurrence_map import Plane
-    from ..lab.contexts.occurrences import Occurrences
+    from ..lab.contexts import Neighbor, Occurrences, Plane
 
 _MAX_COLUMN = 120
 
@@ -59,8 +57,7 @@ def neighbors_cli(
                 "Nothing to do. Use --query SENTENCE to find neighbors, --out FILE to draw a map, or both"
             )
         check_suffix(out, ".html", ".json")
-        from ..lab.contexts.neighbors import nearest
-        from ..lab.contexts.occurrences import find_in_sentences, find_occurrences
+        from ..lab.contexts import find_in_sentences, find_occurrences, nearest
         from ..lab.corpora.documents import corpus_files, read_documents
 
         nlp = load_pipeline(source, lang=lang, tokenized=False)
@@ -104,15 +101,14 @@ def _save(
     word: str,
     source: str,
 ) -> None:
-    from ..lab.contexts.occurrence_map import drawable, project
+    from ..lab.contexts import drawable, project
 
     planes = project(corpus, queries)
     title = f"Uses of \u201c{word}\u201d"
     if path.suffix == ".json":
         write_json(path, _record(corpus, queries, neighbors, planes))
         return
-    from ..lab.explore.page import save_map
-    from ..lab.explore.word_view import word_view
+    from ..lab.explore.page import save_map, word_view
 
     view = word_view(corpus, queries, neighbors, drawable(planes))
     save_map(path, view, title=title, source=source)

@@ -26,7 +26,6 @@ from .errors import report_errors
 from .pipelines import load_pipeline, use_gpu
 from .progress import reading_bar
 from .standard_input import standard_input
-from .word_index import make_word_index
 
 if TYPE_CHECKING:
     from ..lab.search import Hit
@@ -45,13 +44,6 @@ class MethodChoice(str, Enum):
     hnsw = "hnsw"
 
 
-class UnitChoice(str, Enum):
-    """Choices of `--unit`."""
-
-    sentence = "sentence"
-    word = "word"
-
-
 @search_cli.command("index")
 def index_cli(
     source: PipelineArgument,
@@ -59,10 +51,6 @@ def index_cli(
     out_dir: Annotated[
         Path, typer.Argument(metavar="OUT_DIR", help="Folder to create for the index")
     ],
-    unit: Annotated[
-        UnitChoice,
-        typer.Option(help="What to index. sentence: for `search query`; word: for `explore`"),
-    ] = UnitChoice.sentence,
     layer: Annotated[
         int | None,
         typer.Option(
@@ -84,30 +72,18 @@ def index_cli(
     quiet: QuietOption = False,
     code: CodeOption = None,
 ) -> None:
-    """Index the sentences or the words of a corpus.
+    """Index the sentences of a corpus.
 
-    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads an index of sentences. An index of words
-    contains the vectors of up to 300 occurrences of each word, in all layers.
+    In Python, spacy_elmo.SearchIndex.from_disk(OUT_DIR) loads the index.
     """
     with report_errors():
         import_code(code)
         use_gpu(gpu_id)
-        words = unit == UnitChoice.word
-        if words and (layer is not None or method != MethodChoice.exact):
-            raise ValueError(
-                "--layer and --method can only be used with --unit sentence. An index of words contains all layers"
-            )
         if out_dir.is_file() or (out_dir.is_dir() and any(out_dir.iterdir()) and not force):
             raise FileExistsError(
                 f"OUT_DIR {out_dir} is a file, or is not empty. Choose a new folder, or overwrite an index with --force"
             )
         remove_partial(out_dir.parent, out_dir.name)
-        if words:
-            tokens = make_word_index(
-                out_dir, source, text, lang=lang, tokenized=tokenized, quiet=quiet
-            )
-            msg.good(f"Index: {out_dir}, {tokens:,} tokens")
-            return
         from ..lab.corpora.documents import corpus_files
         from ..lab.corpora.pipelines import source_of
         from ..lab.search import SearchIndex, add_corpus

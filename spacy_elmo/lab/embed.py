@@ -7,6 +7,7 @@ option `get_spans` of elmo says otherwise). The columns are
 - `index` (int32): index of the token in its document, or of the first token of the span;
 - `end` (int32): only for spans: index of the last token, plus 1;
 - `text` (string): text of the token or span;
+- `space` (bool): whether a space follows the token or span;
 - `vector`: list of `width` numbers, float32 or float16; or, with all layers, `layers`: a list of such lists.
 
 The metadata of a file, a JSON object with the key `spacy_elmo`, tells how its vectors were computed.
@@ -112,6 +113,7 @@ class Embedder:
                 columns["end"] = pa.array([span.end for span in rows], pa.int32())
             texts = [s.text.strip() if self.unit == "span" else s.text for s in rows]
             columns["text"] = pa.array(texts, pa.string())
+            columns["space"] = pa.array([bool(span[-1].whitespace_) for span in rows])
         if vectors.ndim == 2:
             columns["vector"] = lists(vectors)
         else:

@@ -3,9 +3,13 @@
 import json
 import math
 import os
+import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 
 import numpy as np
 import pytest
@@ -100,6 +104,10 @@ TABLE = [
     ("neighbors lm.safetensors bank.txt bank -q 'A tree.'", 1, "'A tree.' does not contain the word 'bank'"),
     ("neighbors lm.safetensors bank.txt bank -o out.png", 1, "the file name must end in .html or .json"),
     ("neighbors lm.safetensors none.txt bank -o out.html", 1, "No text at"),
+    ("explore none.safetensors a.txt", 1, "there is no file"),
+    ("explore nlp a.txt", 1, "is not a weights file"),
+    ("explore lm.safetensors none.txt --port 0", 1, "No text at"),
+    ("explore lm.safetensors blank.txt --port 0", 1, "contains no words"),
     ("evaluate lm.safetensors a.txt", 0, "Vocabulary: 7 classes"),
     ("evaluate lm.safetensors blank.txt", 1, "'blank.txt' contains no sentence"),
     ("evaluate lm.safetensors a.txt -o nowhere/m.json", 1, "nowhere does not exist"),
@@ -249,3 +257,30 @@ def test_infinite_perplexity_is_written(folder, tmp_path):
     weights.save(tmp_path / "diverged.safetensors")
     line = f"evaluate {tmp_path}/diverged.safetensors {folder}/a.txt"
     assert written(folder, tmp_path, line)["mean"] == math.inf
+
+
+@pytest.mark.parametrize("corpus", ["a.txt", "vectors"])
+def test_explore_serves_the_page_until_it_is_ended(folder, corpus):
+    if corpus == "vectors" and not (folder / corpus).exists():
+        assert elmo("embed", folder / "bare.safetensors", folder / "a.txt", folder / corpus)[0] == 0
+    command = [sys.executable, "-m", "spacy", "elmo", "explore", "bare.safetensors", corpus]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--no-browser"], stdout=subprocess.PIPE, text=True, cwd=folder
+    ) as process:
+        output = ""
+        while "Ctrl-C" not in output:
+            output += process.stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", output)[0]
+        with urllib.request.urlopen(f"{address}api/corpus", timeout=120) as response:
+            answer = json.load(response)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0
+    assert (answer["tokens"], answer["sentences"], answer["language_model"]) == (9, 3, False)
+
+
+def test_explore_needs_a_free_port(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, output = elmo("explore", "lm.safetensors", "a.txt", "--port", port)
+    assert code == 1 and f"Port {port} cannot be used" in output

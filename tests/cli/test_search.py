@@ -57,20 +57,15 @@ def test_table_of_each_query(folder):
 
 
 def test_overwriting(folder):
-    for unit in ("sentence", "word"):
-        out = folder / unit
-        arguments = ["index", folder / "w.safetensors", folder / "a.txt", out, "--unit", unit]
-        assert run(*arguments)[0] == 0
-        code, output = run(*arguments)
-        assert code == 1 and "is not empty" in output
-        (folder / f".{unit}.1-1.partial").mkdir()  # of a process that was killed
-        assert run(*arguments, "--force")[0] == 0
-        assert not (folder / f".{unit}.1-1.partial").exists()
+    arguments = ["index", folder / "w.safetensors", folder / "a.txt", folder / "index"]
+    assert run(*arguments)[0] == 0
+    code, output = run(*arguments)
+    assert code == 1 and "is not empty" in output
+    (folder / ".index.1-1.partial").mkdir()  # of a process that was killed
     (folder / "a.txt").write_text("Only one.\n")
-    assert (
-        run("index", folder / "w.safetensors", folder / "a.txt", folder / "sentence", "-f")[0] == 0
-    )
-    code, output = run("query", folder / "sentence", "The bank", "--json")
+    assert run(*arguments, "--force")[0] == 0
+    assert not (folder / ".index.1-1.partial").exists()
+    code, output = run("query", folder / "index", "The bank", "--json")
     assert [hit["text"] for hit in json.loads(output)["hits"]] == ["Only one."]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spacy_elmo.lab.contexts.occurrences import Occurrence, Occurrences
+from spacy_elmo.lab.contexts import Occurrence, Occurrences
 
 
 def occurrences(found, vectors, centre=0.0):

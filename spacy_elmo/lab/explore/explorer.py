@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
@@ -11,16 +12,18 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Token
+from thinc.api import to_numpy
 
 from ...bilm.weights import Weights
+from ...pipeline.encode.encoder import shim_of
 from ...weight_names import find_weights
-from ..contexts.neighbors import nearest
-from ..contexts.occurrence_index import OccurrenceIndex, numpy_layers
-from ..contexts.occurrence_map import project
-from ..corpora.pipelines import elmo_and_later, load_again
+from ..contexts import nearest, project
+from ..corpora.pipelines import blank_pipeline, find_elmo, origin
+from ..embed import embed
 from ..language_model import Context, LanguageModel
 from ..normalize import normalize
-from .word_view import word_view
+from .page import word_view
+from .word_index import WordIndex, is_embedded
 
 Answer: TypeAlias = dict[str, Any]
 
@@ -38,7 +41,7 @@ class Explorer:
     """Backend of the web page `explore`. The results of its methods are JSON objects for the page.
 
     Args:
-        nlp: the pipeline that has computed the vectors in `index`.
+        nlp: the pipeline that has computed the vectors in `index`, which ends with elmo.
         index: the occurrences of each word in a corpus, with their vectors.
         language_model: the biLM with its softmax head. None: the page shows no surprise and no substitutes.
         name: name of the weights, which the page shows.
@@ -47,38 +50,46 @@ class Explorer:
     def __init__(
         self,
         nlp: Language,
-        index: OccurrenceIndex,
+        index: WordIndex,
         language_model: LanguageModel | None,
         *,
         name: str,
     ) -> None:
-        self._nlp = nlp
         self._index = index
         self._language_model = language_model
         self._name = name
-        self._disabled = elmo_and_later(nlp)[1:]
         # Keep recent Docs: a click on a word asks about a sentence that the page already shows.
-        self._doc = functools.lru_cache(_RECENT_DOCS)(self._process)
+        self._doc = functools.lru_cache(_RECENT_DOCS)(nlp)
 
     @classmethod
-    def load(cls, weights: str, index: str | Path) -> Explorer:
-        """Load weights, and a word index that was computed with these weights.
+    def load(cls, weights: str, corpus: str | Path) -> Explorer:
+        """Load weights, and a corpus.
 
         Args:
             weights: path or name of the weights.
-            index: folder of the word index.
+            corpus: folder that `embed` has written with these weights; or a text (file, folder or glob
+                pattern), whose vectors are computed first.
 
         Raises:
-            OSError: the weights or the index cannot be read.
-            ValueError: the index was computed with other weights, or a file is damaged.
+            OSError: the weights or the corpus cannot be read.
+            ValueError: the vectors were computed with other weights, or a file is damaged.
         """
-        opened = OccurrenceIndex(index)
-        nlp = load_again(opened.about, weights)
+        # The file is read once, for elmo and for the language model.
         loaded = Weights.load(find_weights(weights))
-        has_head = loaded.has_head
-        return cls(
-            nlp, opened, LanguageModel(loaded) if has_head else None, name=Path(weights).name
-        )
+        language_model = LanguageModel(loaded) if loaded.has_head else None
+        index = WordIndex(corpus) if is_embedded(corpus) else None
+        nlp, _ = blank_pipeline(weights, index.pipeline["lang"] if index else None)
+        shim_of(find_elmo(nlp)[1].model).set_weights(loaded.without_head())
+        if index is None:
+            with tempfile.TemporaryDirectory(prefix="spacy-elmo-") as folder:
+                embed(nlp, corpus, folder, dtype="float16")
+                index = WordIndex(folder)
+        if index.pipeline != origin(nlp):
+            raise ValueError(
+                f"The vectors in {corpus} were computed with other weights than {weights}, or with other options of"
+                " elmo. Compute them again with `spacy elmo embed`"
+            )
+        return cls(nlp, index, language_model, name=Path(weights).name)
 
     def overview(self) -> Answer:
         """Return what the page shows first, such as the name of the weights and the size of the corpus."""
@@ -93,7 +104,8 @@ class Explorer:
 
     def answer_sentences(self, texts: Sequence[str]) -> Answer:
         """Return the tokens of one or two sentences. With a language model, each token has its surprise in
-        bits: -log2 of its probability after the words before it, and before the words after it.
+        bits: -log2 of its probability after the words before it, and before the words after it. A word outside
+        the vocabulary is `unknown` and has none.
 
         Raises:
             ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too
@@ -156,9 +168,6 @@ class Explorer:
                 raise ValueError("The sentence is empty. Write a few words")
         return [self._doc(text) for text in texts]
 
-    def _process(self, text: str) -> Doc:
-        return self._nlp(text, disable=self._disabled)
-
     def _tokens(self, doc: Doc) -> list[Answer]:
         tokens = [
             {
@@ -172,12 +181,13 @@ class Explorer:
         if self._language_model is not None:
             scores = self._language_model.score(doc)
             for i, token in enumerate(tokens):
-                if not token["blank"]:
+                # The probability of all unknown words together is no surprise of one of them.
+                token["unknown"] = bool(scores.unknown[i])
+                if not token["blank"] and not token["unknown"]:
                     token["surprise"] = {
                         "before": _bits(scores.forward[i]),
                         "after": _bits(scores.backward[i]),
                     }
-                    token["unknown"] = bool(scores.unknown[i])
         return tokens
 
     def _substitutes(self, token: Token) -> Answer | None:
@@ -195,8 +205,8 @@ class Explorer:
 
     def _cosines(self, word: Token, doc: Doc) -> list[list[float]]:
         """Return the cosine of the token `word` with each token of a Doc, as one list for each layer."""
-        vectors = normalize(numpy_layers(doc) - self._index.centre)
-        queries = numpy_layers(word.doc)[:, word.i : word.i + 1]
+        vectors = normalize(to_numpy(doc._.elmo_layers) - self._index.centre)
+        queries = to_numpy(word.doc._.elmo_layers)[:, word.i : word.i + 1]
         cosines = np.einsum("lnw,lw->ln", vectors, normalize(queries - self._index.centre)[:, 0])
         return cosines.astype("float64").round(_DIGITS).tolist()
 

@@ -145,7 +145,7 @@ class BiLMShim(PyTorchShim):
         """
         with _loading:
             if self.options.weights is None:
-                self._set_weights(self._checked(self._random(), "a random biLM"))
+                self.set_weights(self._checked(self._random(), "a random biLM"))
             else:
                 self._load()
 
@@ -291,7 +291,7 @@ class BiLMShim(PyTorchShim):
                 is "warm", but the bytes contain no initial LSTM state.
         """
         with _loading:
-            self._set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
+            self.set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -319,7 +319,7 @@ class BiLMShim(PyTorchShim):
         if name == AUTO:
             name = default_weights(None)
         weights = Weights.load(find_weights(name)).without_head()
-        self._set_weights(self._checked(weights, name))
+        self.set_weights(self._checked(weights, name))
 
     def _checked(self, weights: Weights, source: str) -> Weights:
         stated = BiLMConfig(**{**vars(weights.config), **self.shape})
@@ -347,7 +347,8 @@ class BiLMShim(PyTorchShim):
         bilm = BiLM(BiLMConfig(**self.shape))
         return Weights.from_bilm(bilm)
 
-    def _set_weights(self, weights: Weights) -> None:
+    def set_weights(self, weights: Weights) -> None:
+        """Use weights that are already loaded. The network shares the memory of their tensors."""
         device = self._device or get_torch_default_device()
         bilm = weights.build_bilm().to(device)
         _require_gradients(bilm, self.trainable)

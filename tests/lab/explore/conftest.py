@@ -2,8 +2,6 @@
 
 import pytest
 
-from spacy_elmo.lab.contexts.write_occurrences import write_occurrences
-from spacy_elmo.lab.corpora.pipelines import load_pipeline, source_of
 from spacy_elmo.lab.explore.explorer import Explorer
 
 WEIGHTS = "en_mini_v4"
@@ -18,16 +16,12 @@ The </script> <b> bank </b> & "it".
 
 
 @pytest.fixture(scope="package")
-def index_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("explore")
-    (folder / "text.txt").write_text(TEXT, encoding="utf8")
-    nlp, _ = load_pipeline(WEIGHTS)
-    about = source_of(nlp, WEIGHTS, lang=None, tokenized=False)
-    tokens = sum(write_occurrences(folder / "index", nlp, str(folder / "text.txt"), about=about))
-    assert tokens > 50
-    return folder / "index"
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("explore") / "text.txt"
+    path.write_text(TEXT, encoding="utf8")
+    return path
 
 
 @pytest.fixture(scope="package")
-def explorer(index_folder):
-    return Explorer.load(WEIGHTS, index_folder)
+def explorer(text):
+    return Explorer.load(WEIGHTS, text)

@@ -1,13 +1,16 @@
 """Answers are compared with the functions that compute them."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import spacy
 
-from spacy_elmo import LanguageModel
+from spacy_elmo import LanguageModel, embed
 from spacy_elmo.lab.explore.explorer import MAX_CHARACTERS, Explorer
+from tests import tiny
 from tests.lab.explore.conftest import TEXT, WEIGHTS
 
 SENTENCE = "I borrowed money from the bank for a house."
@@ -36,10 +39,11 @@ def test_surprise_is_the_score_in_bits(explorer, doc):
     assert [token["count"] for token in tokens][BANK] == 7
 
 
-def test_whitespace_has_no_surprise(explorer):
-    tokens = explorer.answer_sentences(["A \n bank"])["sentences"][0]
+def test_whitespace_and_unknown_words_have_no_surprise(explorer):
+    tokens = explorer.answer_sentences(["A \n Blorfnax"])["sentences"][0]
     assert [token["blank"] for token in tokens] == [False, True, False]
-    assert "surprise" not in tokens[1]
+    assert [token["unknown"] for token in tokens] == [False, False, True]
+    assert ["surprise" in token for token in tokens] == [True, False, False]
 
 
 def test_nearest_uses(explorer, doc, answer):
@@ -96,7 +100,7 @@ def test_spellings(explorer):
 
 
 def test_without_a_language_model(explorer):
-    plain = Explorer(explorer._nlp, explorer._index, None, name="w")
+    plain = Explorer(explorer._doc.__wrapped__, explorer._index, None, name="w")
     assert plain.overview()["language_model"] is False
     assert "surprise" not in plain.answer_sentences(["A bank."])["sentences"][0][0]
     assert plain.answer_word(["A bank."], 0, 1)["substitutes"] is None
@@ -124,10 +128,31 @@ def test_no_such_token(explorer, sentence, token):
         explorer.answer_word(["A \n bank."], 0, 1)
 
 
-def test_other_weights_are_refused(index_folder, tmp_path):
-    from tests import tiny
+def test_folder_of_embed(explorer, text, tmp_path):
+    """It has the vectors of the text, and other weights are refused."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": WEIGHTS})
+    embed(nlp, text, tmp_path / "vectors", dtype="float16")
+    again = Explorer.load(WEIGHTS, tmp_path / "vectors")
+    assert again.overview() == explorer.overview()
+    assert again.answer_word([SENTENCE], 0, BANK) == explorer.answer_word([SENTENCE], 0, BANK)
+    tiny.save(tmp_path / "w.safetensors", {"language": "en"})
+    with pytest.raises(ValueError, match="were computed with other weights"):
+        Explorer.load(str(tmp_path / "w.safetensors"), tmp_path / "vectors")
 
-    path = tmp_path / "w.safetensors"
-    tiny.save(path, {"language": "en"})
-    with pytest.raises(ValueError, match="is not the pipeline of the index, or has changed"):
-        Explorer.load(str(path), index_folder)
+
+def test_weights_are_read_once(text, tmp_path):
+    """The bytes that the process reads while it loads them and answers are fewer than two files would have."""
+    code = f"""
+import pathlib
+from spacy_elmo.lab.explore.explorer import Explorer
+
+opened = []
+read_bytes = pathlib.Path.read_bytes
+pathlib.Path.read_bytes = lambda self: (opened.append(self.suffix), read_bytes(self))[1]
+explorer = Explorer.load({WEIGHTS!r}, {str(text)!r})
+explorer.answer_word(["A bank."], 0, 1)
+print(opened.count(".safetensors"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"

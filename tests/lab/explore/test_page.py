@@ -2,11 +2,8 @@
 
 import numpy as np
 
-from spacy_elmo.lab.contexts.neighbors import nearest
-from spacy_elmo.lab.contexts.occurrence_map import drawable, project
-from spacy_elmo.lab.contexts.occurrences import Occurrence
-from spacy_elmo.lab.explore.page import save_map
-from spacy_elmo.lab.explore.word_view import word_view
+from spacy_elmo.lab.contexts import Occurrence, drawable, nearest, project
+from spacy_elmo.lab.explore.page import save_map, word_view
 from tests.browser import Page
 from tests.lab.words import occurrences
 

@@ -1,16 +1,26 @@
-"""Occurrences of a word have the vectors of the component, and only the necessary parts of a corpus are processed."""
+"""Occurrences of a word have the vectors of the component; the nearest and their map are checked by hand and by
+loops."""
 
 import json
+import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_elmo.lab.contexts.occurrences import find_in_sentences, find_occurrences
+from spacy_elmo.lab.contexts import (
+    Occurrence,
+    drawable,
+    find_in_sentences,
+    find_occurrences,
+    nearest,
+    project,
+)
 from spacy_elmo.lab.corpora.documents import Document, read_documents
-from spacy_elmo.pipeline.encode.encoder import shim_of
-from spacy_elmo.pipeline.encode.spans import rule_spans
 from tests import pipelines, tiny
+from tests.lab.words import occurrences
 
 TEXTS = [
     "The bank is old.  It isn't a BANK\nof money.",
@@ -27,10 +37,8 @@ def nlp(tmp_path_factory):
     return pipelines.blank(path)
 
 
-def find(nlp, texts, word, *args):
-    return find_occurrences(
-        nlp, (Document(text, f"{i}.txt") for i, text in enumerate(texts)), word, *args
-    )
+def find(nlp, texts, word):
+    return find_occurrences(nlp, (Document(text, f"{i}.txt") for i, text in enumerate(texts)), word)
 
 
 def test_occurrences_and_their_vectors(nlp):
@@ -56,12 +64,12 @@ def test_occurrences_and_their_vectors(nlp):
     assert corpus.views == ["layer 0", "layer 1", "layer 2"]
 
 
-def test_views(nlp):
-    layers = find(nlp, TEXTS, "bank").vectors
-    average, top = find(nlp, TEXTS, "bank", "average"), find(nlp, TEXTS, "bank", "top")
-    np.testing.assert_allclose(average.vectors, layers.mean(axis=0)[None], atol=1e-5)
-    np.testing.assert_allclose(top.vectors, layers[2:], atol=1e-5)
-    assert (average.views, top.views) == (["average of the layers"], ["layer 2"])
+def test_documents_without_the_word_are_not_tokenized(nlp, monkeypatch):
+    made = []
+    make_doc = nlp.make_doc
+    monkeypatch.setattr(nlp, "make_doc", lambda text: made.append(text) or make_doc(text))
+    find(nlp, TEXTS[1:], "bank")
+    assert made == ["bank", *TEXTS[2:]]
 
 
 def test_several_words_are_the_mean_of_theirs(nlp):
@@ -71,24 +79,6 @@ def test_several_words_are_the_mean_of_theirs(nlp):
     ]
     expected = nlp("Near the New York bank.")._.elmo_layers[:, 2:4].mean(axis=1)
     np.testing.assert_allclose(corpus.vectors[:, 0], expected, atol=1e-5)
-
-
-def test_only_passages_with_the_word_are_read(nlp, monkeypatch):
-    read = []
-    shim = type(shim_of(nlp.get_pipe("elmo").model))
-    predict = shim.predict
-
-    def spy(self, inputs):
-        read.append(1)
-        return predict(self, inputs)
-
-    made = []
-    make_doc = nlp.make_doc
-    monkeypatch.setattr(nlp, "make_doc", lambda text: made.append(text) or make_doc(text))
-    monkeypatch.setattr(shim, "predict", spy)
-    find(nlp, TEXTS[1:], "bank")
-    assert made == ["bank", *TEXTS[2:]]
-    assert len(read) == 1  # one batch, of the last text
 
 
 @pytest.mark.parametrize(
@@ -128,16 +118,6 @@ def test_no_word(nlp, word):
         find_in_sentences(nlp, ["My bank."], word, corpus)
 
 
-def test_sentences_of_a_doc_are_found_once(nlp, monkeypatch):
-    cut = []
-    monkeypatch.setattr(
-        "spacy_elmo.lab.contexts.occurrences.rule_spans",
-        lambda docs: cut.extend(doc.text for doc in docs) or rule_spans(docs),
-    )
-    assert len(find(nlp, TEXTS, "bank").items) == 4
-    assert cut == [TEXTS[0], TEXTS[3]]
-
-
 def test_word_that_is_not_there(nlp):
     with pytest.raises(ValueError, match="'money' does not occur in the text"):
         find(nlp, TEXTS[1:], "money")
@@ -156,15 +136,6 @@ def test_queries_take_the_forms_of_the_corpus(nlp):
     assert find_in_sentences(nlp, [], "bank", corpus).vectors.shape == (3, 0, 10)
     with pytest.raises(ValueError, match="'No.' .*'bank'"):
         find_in_sentences(nlp, ["No."], "bank", corpus)
-
-
-def test_layers_of_a_component_that_keeps_their_average(nlp, tmp_path):
-    path = tmp_path / "w.safetensors"
-    tiny.save(path, {"language": "en"})
-    averaging = pipelines.blank(path, store="average")
-    np.testing.assert_allclose(
-        find(averaging, TEXTS, "bank").vectors, find(nlp, TEXTS, "bank").vectors, atol=1e-6
-    )
 
 
 def test_excerpt(nlp):
@@ -213,3 +184,132 @@ def test_damaged_records_are_named(tmp_path):
         file.write_text(text)
         with pytest.raises(ValueError, match=problem):
             list(read_documents(str(file), senses=True))
+
+
+def cosine(a, b):
+    lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
+    return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
+
+
+def names(neighbors):
+    return [
+        [[near.occurrence.left.strip() for near in view] for view in query] for query in neighbors
+    ]
+
+
+def test_nearest_by_hand():
+    corpus = occurrences("abc", [[[1, 0], [2, 2], [0, -1]], [[0, 1], [0, 1], [0, 1]]])
+    queries = occurrences("x", [[[3, 0]], [[0, 2]]])
+    actual = nearest(queries, corpus, 2)
+    assert names(actual) == [[["0", "1"], ["0", "1"]]]
+    assert [near.cosine for near in actual[0][0]] == pytest.approx([1, math.sqrt(0.5)])
+    assert [near.cosine for near in actual[0][1]] == pytest.approx([1, 1])
+
+
+def test_nearest_seen_from_the_centre():
+    """Relative to (1, 1), the vectors (2, 1) and (1, 2) are at a right angle, and (0, 1) is opposite to the first."""
+    corpus = occurrences("ab", [[[1, 2], [0, 1]]], centre=1.0)
+    queries = occurrences("x", [[[2, 1]]], centre=1.0)
+    ((view,),) = nearest(queries, corpus, 2)
+    assert [near.cosine for near in view] == pytest.approx([0, -1], abs=1e-6)
+
+
+def test_repeated_phrases_count_once():
+    actual = [
+        Occurrence(left, "bank", right, "text")
+        for left, right in (
+            ("Oh, the old ", " is here."),
+            ("See: the old ", " is here."),
+            ("My ", "!"),
+        )
+    ]
+    corpus = occurrences(actual, [[[1, 1], [1, 0], [0, 1]]])
+    ((view,),) = nearest(occurrences("x", [[[1, 0]]]), corpus, 3)
+    assert [near.occurrence for near in view] == [actual[1], actual[2]]
+
+
+def test_rounding_does_not_reorder_equals():
+    corpus = occurrences("ab", [[[1, 1e-7], [1, 0]]])
+    ((view,),) = nearest(occurrences("x", [[[1, 0]]]), corpus, 2)
+    assert [near.occurrence.word for near in view] == ["a", "b"]
+
+
+@given(st.integers(1, 9), st.integers(0, 3), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_nearest_against_loops(size, asked, n, seed):
+    random = np.random.default_rng(seed)
+    vectors, asking = random.normal(size=(2, size, 3)), random.normal(size=(2, asked, 3))
+    centre = 0.5
+    corpus = occurrences("w" * size, vectors, centre)
+    actual = nearest(occurrences("w" * asked, asking, centre), corpus, n)
+    assert len(actual) == asked
+    for q, query in enumerate(actual):
+        for view, nearby in enumerate(query):
+            cosines = [cosine(asking[view, q] - centre, v - centre) for v in vectors[view]]
+            best = sorted(cosines, reverse=True)[:n]
+            assert [near.cosine for near in nearby] == pytest.approx(best, abs=1e-4)
+            for near in nearby:
+                place = corpus.items.index(near.occurrence)
+                assert near.cosine == pytest.approx(cosines[place], abs=1e-5)
+
+
+def nothing(views=1, width=2):
+    """Return an empty set of queries."""
+    return occurrences("", np.zeros((views, 0, width)))
+
+
+def distances(points):
+    return np.linalg.norm(points[:, None] - points[None], axis=-1)
+
+
+def test_directions_of_a_plane_keep_their_distances():
+    vectors = np.array([[3.0, 0], [0, 2], [-1, -1], [5, 5]])
+    turned = vectors @ np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0][:2]
+    (plane,) = project(occurrences("abcd", [turned]), occurrences("xy", [turned[[0, 3]]]))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(distances(plane.points), distances(unit), atol=1e-5)
+    np.testing.assert_allclose(plane.queries, plane.points[[0, 3]], atol=1e-6)
+    assert sum(plane.shares) == pytest.approx(1)
+    np.testing.assert_allclose(plane.points.mean(axis=0), 0, atol=1e-6)
+
+
+def test_shares_by_hand():
+    """Four directions along two axes. Of the variance 8/3, the first axis has 2 and the second 2/3, so nothing is
+    left."""
+    axes = np.eye(3)
+    vectors = [axes[0], -axes[0], axes[0], -axes[0], axes[1], -axes[1]]
+    (plane,) = project(occurrences("abcdef", [vectors]), nothing(width=3))
+    assert plane.shares == pytest.approx((4 / 6, 2 / 6))
+    assert plane.points[:, 0].tolist() == pytest.approx([1, -1, 1, -1, 0, 0], abs=1e-6)
+
+
+@given(st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_any_occurrences_have_a_plane(size, seed):
+    random = np.random.default_rng(seed)
+    vectors = random.normal(size=(2, size, 5))
+    corpus = occurrences("w" * size, vectors)
+    actual = project(corpus, nothing(2, 5))
+    for view, plane in enumerate(actual):
+        assert plane.points.shape == (size, 2) and np.isfinite(plane.points).all()
+        assert 0 <= plane.shares[1] <= plane.shares[0] <= 1 + 1e-6
+        # A projection brings points nearer to each other, never further apart.
+        assert (distances(plane.points) <= distances(corpus.unit_vectors[view]) + 1e-5).all()
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_one_direction_is_one_point(size):
+    """Context-free vectors differ only by rounding, which must not fill the plane."""
+    noise = 1e-7 * np.random.default_rng(0).normal(size=(1, size, 4))
+    (plane,) = project(occurrences("w" * size, 1 + noise), nothing(width=4))
+    assert np.array_equal(plane.points, np.zeros((size, 2)))
+    assert plane.shares == (0, 0)
+
+
+def test_planes_without_a_second_axis_are_not_drawn():
+    """Two spellings are on a line, and one spelling is a point."""
+    vectors = np.random.default_rng(0).normal(size=(3, 4, 5))
+    vectors[0] = vectors[0, :1]
+    vectors[1, 2:], vectors[1, 1] = vectors[1, 0], vectors[1, 0]
+    planes = project(occurrences("wwww", vectors), nothing(3, 5))
+    assert [plane.view for plane in drawable(planes)] == ["view 2"]
+    assert [plane.view for plane in drawable(planes[:2])] == ["view 1"]
+    assert drawable([]) == []

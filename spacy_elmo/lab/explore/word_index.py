@@ -1,0 +1,201 @@
+"""Occurrences of the words of a corpus, read from the Parquet files of `embed`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import spacy
+from spacy.tokens import Doc, Token
+from thinc.api import to_numpy
+
+from ...pipeline.encode.spans import rule_spans
+from ..contexts import Occurrence, Occurrences, sentence_text
+from ..embed import METADATA
+from ..normalize import normalize
+
+MAX_OCCURRENCES = 300
+"""Largest number of occurrences of one word whose vectors are kept."""
+
+
+class SimilarSpelling(NamedTuple):
+    """A word of the corpus with a similar spelling to a given token.
+
+    The word and the token have similar vectors in layer 0, which depends only on the characters of a word.
+    """
+
+    word: str
+    occurrences: int
+    """Number of occurrences of the word in the corpus."""
+    cosine: float
+
+
+def is_embedded(corpus: str | Path) -> bool:
+    """Return True if a corpus is a folder with Parquet files, which `embed` has written."""
+    return any(Path(corpus).glob("*.parquet"))
+
+
+class WordIndex:
+    """Occurrences of each word of a corpus, with their sentences and vectors. Case is ignored.
+
+    If a word occurs more than 300 times, only the vectors of 300 occurrences are kept, which are spread evenly
+    over the corpus. Memory holds the sentences, and these vectors as float16.
+
+    Args:
+        folder: folder with Parquet files that `embed` has written, with all layers of each token.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file has other columns, or the corpus has no words.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        files = sorted(Path(folder).glob("*.parquet"))
+        schema = pq.read_schema(files[0])
+        if set(schema.names) != {"doc", "index", "text", "space", "layers"}:
+            raise ValueError(
+                f"{files[0]} has the columns {', '.join(schema.names)}. Write all layers of each token with"
+                " `spacy elmo embed`"
+            )
+        self.pipeline: dict[str, Any] = json.loads(schema.metadata[METADATA])["pipeline"]
+        """What the vectors depend on; see `origin`."""
+        tokens = pa.concat_tables(
+            pq.read_table(file, columns=["doc", "index", "text", "space"]) for file in files
+        )
+        texts = tokens["text"].to_pylist()
+        is_word = np.array([not text.isspace() for text in texts], dtype=bool)
+        if not is_word.any():
+            raise ValueError(f"The corpus in {folder} contains no words")
+        self.tokens = int(is_word.sum())
+        """Number of tokens of the corpus, without whitespace."""
+        self._sentences, places = _sentences(tokens, texts)
+        words = [text.casefold() for text, counts in zip(texts, is_word, strict=True) if counts]
+        self._rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
+        numbers = np.array([self._rows[word] for word in words])
+        self._counts = np.bincount(numbers)
+        kept = np.flatnonzero(is_word)[_evenly_spread(numbers, self._counts)]
+        self._ends = np.cumsum(np.minimum(self._counts, MAX_OCCURRENCES))
+        self._places = places[kept]
+        self._read_vectors(files, kept, is_word)
+
+    def _read_vectors(self, files: list[Path], kept: np.ndarray, is_word: np.ndarray) -> None:
+        """Read the vectors of the tokens with the indices `kept`, and the mean vector of all words."""
+        slots = np.full(len(is_word), -1)
+        slots[kept] = np.arange(len(kept))
+        # All occurrences of a spelling have the same vector in layer 0, so one of them represents the word.
+        firsts = kept[np.append(0, self._ends[:-1])]
+        total, start = np.zeros(()), 0
+        for layers in _layers(files):
+            if not start:
+                _, n_layers, width = layers.shape
+                self._vectors = np.empty((len(kept), n_layers - 1, width), dtype="float16")
+                spellings = np.empty((len(firsts), width), dtype="float32")
+            end = start + len(layers)
+            total = total + layers[is_word[start:end]].sum(axis=0, dtype="float64")
+            is_kept = slots[start:end] >= 0
+            self._vectors[slots[start:end][is_kept]] = layers[is_kept, 1:]
+            is_first = (start <= firsts) & (firsts < end)
+            spellings[is_first] = layers[firsts[is_first] - start, 0]
+            start = end
+        self.centre = (total / self.tokens).astype("float32")[:, None]
+        """Mean vector of all words of the corpus in each layer, (layers, 1, width) float32."""
+        self._spellings = normalize(spellings - self.centre[0])
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences of the corpus."""
+        return len(self._sentences)
+
+    def count(self, word: str) -> int:
+        """Return the number of occurrences of a word in the corpus."""
+        row = self._rows.get(word.casefold())
+        return 0 if row is None else int(self._counts[row])
+
+    def find(self, word: str) -> Occurrences | None:
+        """Return the occurrences of a word, and their vectors in all layers above layer 0.
+
+        Occurrences without a vector are left out. Return None if the word does not occur in the corpus.
+        """
+        row = self._rows.get(word.casefold())
+        if row is None:
+            return None
+        kept = slice(self._ends[row - 1] if row else 0, self._ends[row])
+        vectors = self._vectors[kept].astype("float32").transpose(1, 0, 2)
+        items = []
+        for sentence, start, end in self._places[kept].tolist():
+            source, text = self._sentences[sentence]
+            items.append(Occurrence(text[:start], text[start:end], text[end:], source))
+        views = [f"layer {layer + 1}" for layer in range(len(vectors))]
+        return Occurrences(items, views, vectors, self.centre[1:])
+
+    def query(self, token: Token, corpus: Occurrences) -> Occurrences:
+        """Convert a token to an occurrence, to compare it with the occurrences of the word in the corpus.
+
+        Args:
+            token: a token of a Doc that has layers.
+            corpus: occurrences of the word in the corpus, from `find`.
+        """
+        sentence = next(s for s in rule_spans([token.doc])[0] if s.start <= token.i < s.end)
+        text, offsets = sentence_text(sentence)
+        start, end = offsets[token.i]
+        item = Occurrence(text[:start], text[start:end], text[end:], "")
+        vectors = to_numpy(token.doc._.elmo_layers)[1:, token.i : token.i + 1]
+        return Occurrences([item], corpus.views, vectors, self.centre[1:])
+
+    def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
+        """Return the n words of the corpus that are nearest to a token in layer 0, without the token's own
+        word."""
+        cosines = self._spellings @ normalize(to_numpy(token._.elmo_layers)[0] - self.centre[0, 0])
+        words = list(self._rows)
+        best = np.argsort(-cosines, kind="stable")[: n + 1].tolist()
+        similar = (SimilarSpelling(words[i], int(self._counts[i]), float(cosines[i])) for i in best)
+        return [one for one in similar if one.word != token.text.casefold()][:n]
+
+
+def _sentences(tokens: pa.Table, texts: list[str]) -> tuple[list[tuple[str, str]], np.ndarray]:
+    """Return the sentences of the corpus as pairs of the name of the document and the text, and for each token the
+    number of its sentence and its start and end in the text, (tokens, 3)."""
+    vocab = spacy.blank("xx").vocab
+    names, spaces = tokens["doc"].to_pylist(), tokens["space"].to_pylist()
+    borders = [*np.flatnonzero(tokens["index"].to_numpy() == 0).tolist(), len(texts)]
+    sentences: list[tuple[str, str]] = []
+    places = np.zeros((len(texts), 3), dtype=np.int32)
+    for start, end in itertools.pairwise(borders):
+        doc = Doc(vocab, words=texts[start:end], spaces=spaces[start:end])
+        for sentence in rule_spans([doc])[0]:
+            text, offsets = sentence_text(sentence)
+            for i, offset in offsets.items():
+                places[start + i] = (len(sentences), *offset)
+            if offsets:
+                sentences.append((names[start], text))
+    return sentences, places
+
+
+def _evenly_spread(numbers: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Select up to `MAX_OCCURRENCES` occurrences of each word. Return their indices, word after word.
+
+    Args:
+        numbers: number of the word of each occurrence, in the order of the text.
+        counts: number of occurrences of each word.
+    """
+    by_word = np.argsort(numbers, kind="stable")
+    rank = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+    # An occurrence is kept if it increases this quotient. So `MAX_OCCURRENCES` of n occurrences, evenly spread, are.
+    scale = np.maximum(np.repeat(counts, counts), MAX_OCCURRENCES)
+    kept = (rank + 1) * MAX_OCCURRENCES // scale > rank * MAX_OCCURRENCES // scale
+    return by_word[kept]
+
+
+def _layers(files: list[Path]) -> Iterator[np.ndarray]:
+    """Yield the layers of consecutive tokens, (tokens, layers, width)."""
+    for file in files:
+        for batch in pq.ParquetFile(file).iter_batches(columns=["layers"]):
+            layers = batch.column("layers")
+            shape = (len(layers), layers.type.list_size, layers.type.value_type.list_size)
+            yield layers.flatten().flatten().to_numpy().reshape(shape)
