@@ -1,6 +1,7 @@
 """`spacy-elmo.ElmoEnhanced.v1`: an encoder with ELMo vectors concatenated to its input, its output, or
 both."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -49,17 +50,46 @@ def ElmoEnhanced_v1(
         raise ValueError(
             "ElmoEnhanced has neither embed nor input, so encode has no input: add one of these blocks"
         )
-    model: Model[list[Doc], list[Floats2d]] = chain(
-        concatenate(*inputs), project_to_width(encode), encode
-    )
+    model: Model[list[Doc], list[Floats2d]] = chain(join(*inputs), project_to_width(encode), encode)
     if output is not None:
         h, elmo = encode.maybe_get_dim("nO"), output.maybe_get_dim("nO")
-        model = concatenate(model, output)
+        model = join(model, output)
         if h is not None and elmo is not None:
             model.set_dim("nO", h + elmo)
     model.set_ref("input", input)
     model.set_ref("output", output)
     return model
+
+
+def join(*layers: Model[list[Doc], list[Floats2d]]) -> Model[list[Doc], list[Floats2d]]:
+    """Build a layer that concatenates the vectors of some layers, as thinc's `concatenate` does, but also if the
+    array of an empty Doc does not have the width of the other arrays. That of a transformer has width 0."""
+    joined = concatenate(*layers)
+    if len(layers) == 1:
+        return joined
+    return Model(
+        "elmo-join", forward_join, init=joined.init, dims={"nO": None}, layers=joined.layers
+    )
+
+
+def forward_join(
+    model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable]:
+    """Compute and concatenate the vectors of all layers."""
+    outputs, callbacks = zip(*(layer(docs, is_train) for layer in model.layers), strict=True)
+    widths = [max((x.shape[1] for x in output), default=0) for output in outputs]
+    bounds = list(itertools.pairwise(itertools.accumulate(widths, initial=0)))
+    joined = [
+        model.ops.xp.hstack(arrays) if len(arrays[0]) else model.ops.alloc2f(0, sum(widths))
+        for arrays in zip(*outputs, strict=True)
+    ]
+
+    def backprop(gradient: list[Floats2d]) -> list[Doc]:
+        for callback, (start, end) in zip(callbacks, bounds, strict=True):
+            callback([model.ops.as_contig(d[:, start:end]) for d in gradient])
+        return []
+
+    return joined, backprop
 
 
 def project_to_width(

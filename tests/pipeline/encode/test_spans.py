@@ -9,7 +9,7 @@ import spacy
 from spacy.tokens import Doc
 from thinc.api import Adam
 
-from spacy_elmo.pipeline.encode.spans import rule_spans, window_spans, windows_v1
+from spacy_elmo.pipeline.encode.spans import rule_spans, spans_of, window_spans, windows_v1
 from tests import pipelines
 from tests.pipelines import assert_same
 
@@ -82,6 +82,17 @@ def test_impossible_windows(size, stride):
 def test_sentences_that_nobody_set(weights):
     with pytest.raises(ValueError, match="training.annotating_components"):
         layers_by(weights, {"@misc": "spacy-elmo.sents.v1"})
+
+
+@pytest.mark.parametrize("get_spans", [
+    lambda docs: [[other[:]] for other in docs[::-1]],
+    lambda docs: [[docs[0][:]] for _ in docs],
+])  # fmt: skip
+def test_spans_of_another_doc(nlp, get_spans):
+    """The vectors of the Docs would be mixed up, or the tokens of another Doc be missing."""
+    docs = [nlp.make_doc(text) for text in ("a b c", "d")]
+    with pytest.raises(ValueError, match="get_spans returned a span of another Doc for the Doc"):
+        spans_of(docs, get_spans)
 
 
 @pytest.mark.parametrize("frozen", [True, False])

@@ -8,7 +8,7 @@ import spacy
 from numpy.testing import assert_allclose
 from spacy.tokens import Doc
 from spacy.util import load_model_from_config, registry
-from thinc.api import fix_random_seed
+from thinc.api import Model, fix_random_seed
 
 from spacy_elmo.pipeline.listen.enhanced import ElmoEnhanced_v1
 from tests import consumers, pipelines
@@ -168,6 +168,33 @@ def test_embed_that_is_a_concatenation(nlp):
     read = [layer.predict([doc])[0] for layer in parts.embed.layers]
     assert [vectors.shape[1] for vectors in read] == [X, X, ELMO]
     assert_allclose(model.predict([doc])[0], *parts.encode.predict([np.hstack(read)]), atol=1e-5)
+
+
+def without_width():
+    """An embedding whose array for an empty Doc has no width, as that of a transformer."""
+
+    def forward(model, docs, is_train):
+        embedded = [np.ones((len(doc), X if len(doc) else 0), dtype="f") for doc in docs]
+        return embedded, lambda d_embedded: [doc.copy() for doc in docs]
+
+    return Model("without-width", forward)
+
+
+@pytest.mark.parametrize("sides", SIDES)
+def test_empty_docs_beside_others(nlp, sides):
+    """A transformer gives an empty Doc an array of shape (0, 0), which thinc cannot concatenate."""
+    parts = registry.resolve(
+        {side: pipelines.listener() for side in sides} | {"encode": ENCODE["maxout"]}
+    )
+    for side in sides:
+        nlp.get_pipe("elmo").add_listener(parts[side], "outside")
+    model = ElmoEnhanced_v1(embed=without_width(), **parts)
+    docs = [nlp(text) for text in TEXTS]
+    model.initialize(X=docs)
+    vectors, backprop = model.begin_update(docs)
+    width = WIDTH + ELMO * ("output" in sides)
+    assert [vector.shape for vector in vectors] == [(len(doc), width) for doc in docs]
+    backprop(vectors)
 
 
 def test_only_empty_docs(nlp):

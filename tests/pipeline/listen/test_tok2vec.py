@@ -1,5 +1,7 @@
 """The biLM inside a consumer, and `nlp.replace_listeners`."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import spacy
@@ -73,6 +75,37 @@ def test_inline_vectors_of_the_docs_of_initialize(weights, options):
     assert all(vector.any() for vector in vectors)
     for vector, other in zip(vectors, others, strict=True):
         assert_allclose(vector, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_listener", [True, False])
+def test_initialization_ends_by_itself(weights, is_listener):
+    """Then also the same list of Docs gets vectors, as thinc's test of layers expects."""
+    nlp = pipelines.listening(weights) if is_listener else inline(weights)
+    docs = [nlp.make_doc(text) for text in TEXTS]
+    model = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    model.initialize(X=docs)
+    with pytest.warns(UserWarning, match="did not run") if is_listener else nullcontext():
+        vectors = model.predict(docs)
+    for vector, expected in zip(vectors, pipelines.blank(weights).pipe(docs), strict=True):
+        assert_allclose(vector, expected._.elmo, atol=1e-6)
+
+
+@pytest.mark.parametrize("is_listener", [True, False])
+@pytest.mark.parametrize("callback", ["models", "models_and_pipes"])
+def test_trains_under_profiling_callbacks(weights, is_listener, callback):
+    """They replace the backward pass of each layer by a function of one argument."""
+    scalars = []
+    for profiled in (False, True):
+        nlp = pipelines.listening(weights) if is_listener else inline(weights, frozen=False)
+        optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
+        if profiled:
+            spacy.registry.callbacks.get(f"spacy.{callback}_with_nvtx_range.v1")()(nlp)
+        pipelines.awaken(nlp, "tagger")
+        for _ in range(2):
+            pipelines.step(nlp, optimizer)
+        scalars.append(pipelines.mixes(nlp.get_pipe("tagger").model)[0].get_param("scalars"))
+    assert scalars[0].any()
+    assert_allclose(*scalars, atol=1e-6)
 
 
 @pytest.mark.parametrize("frozen", [True, False])

@@ -107,6 +107,38 @@ def test_retokenized_doc(doc):
     assert stored_layers(doc, "elmo") is None
 
 
+def test_merged_and_split_into_as_many_tokens():
+    """Some tokens are where they were, and have their vectors; all others, and the Doc, raise the error."""
+    install_extensions()
+    doc = Doc(NLP.vocab, words=["New", "York", "is", "counterrevolutionary", "now"])
+    store_layers(doc, "elmo", np.arange(2 * 5 * 3, dtype="f").reshape(2, 5, 3))
+    last = doc[4]._.elmo
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        halves = ["counter", "revolutionary"]
+        retokenizer.split(doc[3], halves, heads=[(doc[3], 1), (doc[3], 1)])
+    assert len(doc) == 5
+    stale = (doc, doc[0], doc[1], doc[2], doc[3], doc[0:2], doc[2:5])
+    for thing in stale:
+        for name in ("elmo", "elmo_layers"):
+            with pytest.raises(ValueError, match="Run the component again"):
+                getattr(thing._, name)
+    assert_array_equal(doc[4]._.elmo, last)
+    assert stored_layers(doc, "elmo") is None
+    loaded = Doc(NLP.vocab).from_bytes(doc.to_bytes())
+    with pytest.raises(ValueError, match="Run the component again"):
+        loaded._.elmo  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["elmo", "elmo_layers"])
+def test_vectors_of_parts_cannot_be_set(doc, name):
+    """spaCy would keep the value in user_data, where nothing reads it."""
+    for part in (doc[0], doc[0:2]):
+        with pytest.raises(ValueError, match="set doc._.elmo_layers"):
+            setattr(part._, name, LAYERS[0, 0])
+    assert not doc.user_data
+
+
 def test_bytes_and_doc_bin(doc):
     """torch tensors and objects of custom classes on a Doc cannot be serialized."""
     store_layers(doc, "elmo", LAYERS)
@@ -124,7 +156,7 @@ def test_parts_and_wholes_start_without(doc, copy_user_data):
     """Layers of a Doc must be used neither for a part of it nor for a Doc that contains it."""
     store_layers(doc, "elmo", LAYERS)
     assert doc[1:3].as_doc(copy_user_data=copy_user_data)._.elmo is None
-    with pytest.warns(UserWarning, match="W101"):
+    with pytest.warns(UserWarning, match="W101.*'ELMo layers'"):
         assert Doc.from_docs([doc, doc])._.elmo is None
 
 
