@@ -268,12 +268,16 @@ def _as_text(tensor: Tensor | None) -> str | None:
     return None if tensor is None else bytes(_bytes_of(tensor)).decode("utf8", "surrogatepass")
 
 
+# What a damaged header can raise. Not every Exception, because a signal handler can raise one of its own.
+_DAMAGE = (
+    safetensors.SafetensorError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
+)  # fmt: skip
+
+
 @contextmanager
 def _one_error(source: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # a damaged header can raise many classes, RecursionError among them
+    except _DAMAGE as error:
         message = f"{source} is not a readable weights file, or it is damaged: {error or type(error).__name__}"
         raise ValueError(message) from error

@@ -102,6 +102,32 @@ def test_several_consumers_of_one_elmo(weights, tmp_path, upstream):
     assert len(set(scalars)) == len(listening)
 
 
+@pytest.mark.parametrize("is_listener", [True, False])
+def test_linker_whose_only_input_is_elmo(weights, tmp_path, is_listener):
+    """spaCy builds the layers after the vectors before any biLM is loaded, so they need the width in the config."""
+    config = consumers.config("entity_linker", weights, tmp_path, frozen=False)
+    tok2vec = pipelines.listener(width=10)
+    if not is_listener:
+        bilm = {"@architectures": "spacy-elmo.BiLM.v1"}
+        tok2vec = {
+            "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+            "bilm": bilm,
+            "weights": str(weights),
+            "width": 10,
+        }
+    config["components"]["entity_linker"]["model"]["tok2vec"] = tok2vec
+    nlp = consumers.pipeline(config)
+    nlp.initialize(lambda: consumers.examples(nlp))
+    before = nlp.get_pipe("entity_linker").model.to_bytes()
+    assert step(nlp, Adam(0.01))["entity_linker"] > 0
+    assert nlp.get_pipe("entity_linker").model.to_bytes() != before
+    if is_listener:
+        tok2vec["width"] = None
+        nlp = consumers.pipeline(config)
+        with pytest.raises(ValueError, match="Set width = 10 in the ElmoListener"):
+            nlp.initialize(lambda: consumers.examples(nlp))
+
+
 def test_linker_learns_from_copies_and_predicts_on_excerpts(weights, tmp_path):
     """EntityLinker predicts on `doc[a:b].as_doc()`, from which the vectors are gone, so a naive listener
     reads zeros; with `use_gold_ents` it also trains on copies of the Docs, which a naive listener does not know."""

@@ -54,6 +54,39 @@ def test_forked_workers_after_torch_used_threads(weights):
     assert run(PROCESSES, weights, "fork") == "equal"
 
 
+FORK = """
+    import os, sys, threading
+    from tests import pipelines
+    from spacy_elmo.pipeline.encode import shim
+    from spacy_elmo.pipeline.store import cache
+    nlp = pipelines.listening(sys.argv[1], frozen=True)
+    pipelines.trained(nlp)
+    expected = nlp("A cat.")._.elmo_layers
+    forked = threading.Event()
+
+    def hold_all_locks():
+        with shim._loading, shim._comparing, cache._lock:
+            held.set()
+            forked.wait()
+
+    held = threading.Event()
+    threading.Thread(target=hold_all_locks).start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        pipelines.assert_same(nlp("A cat.")._.elmo_layers, expected)
+        nlp.initialize(lambda: pipelines.examples(nlp))
+        os._exit(0)
+    forked.set()
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_fork_while_another_thread_holds_the_locks(weights):
+    """The child would wait forever for a thread that it does not have."""
+    assert run(FORK, weights) == "0"
+
+
 @pytest.mark.parametrize("trained", [False, True])
 def test_four_threads(weights, monkeypatch, trained):
     """`PyTorchShim` switches the mode of the module, so threads would get each other's dropout. Here four threads also

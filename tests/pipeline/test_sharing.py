@@ -1,12 +1,31 @@
 """The statements of docs/train.md on pipelines that are composed of parts of others."""
 
+import gc
+
 import pytest
 import spacy
 from numpy.testing import assert_array_equal
 from thinc.api import Adam
 
-from tests import pipelines
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS
+from tests import pipelines, tiny
 from tests.pipelines import TEXTS, listening
+
+VARIABLE = """
+[paths]
+elmo = "auto"
+
+[nlp]
+lang = "en"
+pipeline = ["elmo"]
+
+[components]
+
+[components.elmo]
+factory = "elmo"
+weights = ${paths.elmo}
+"""
 
 
 def saved(nlp, folder, steps=3):
@@ -66,6 +85,43 @@ def test_components_of_two_pipelines_share_a_frozen_bilm(weights, tmp_path):
         assert tags(both) == expected
 
 
+@pytest.mark.parametrize("deleted", ["borrower", "lender", None])
+def test_a_borrowed_component_leaves_its_pipeline_whole(weights, deleted):
+    """Both pipelines predict and train their own biLM, and each survives the other."""
+    lender = listening(weights, "ner", "tagger")
+    pipelines.trained(lender, 2)
+    expected = [doc.to_json() for doc in lender.pipe(TEXTS)]
+    borrower = pipelines.blank(weights, frozen=False)
+    for name in ("ner", "tagger"):
+        borrower.add_pipe(name, source=lender)
+    alive = [nlp for name, nlp in (("lender", lender), ("borrower", borrower)) if name != deleted]
+    del lender, borrower
+    gc.collect()
+    if deleted != "lender":
+        assert [doc.to_json() for doc in alive[0].pipe(TEXTS)] == expected
+    for nlp in alive:
+        others = [other for other in alive if other is not nlp]
+        before = [pipelines.parameters(other) for other in others]
+        trained = pipelines.parameters(nlp)
+        pipelines.step(nlp, Adam(0.01))
+        assert pipelines.changed(trained, pipelines.parameters(nlp)) == trained.keys()
+        for other, parameters in zip(others, before, strict=True):
+            assert not pipelines.changed(parameters, pipelines.parameters(other))
+
+
+def test_layers_on_demand_come_from_the_biLM_of_the_pipeline(weights, other_weights):
+    """The elmo of the lender is disabled, and the pipelines have other vocabularies."""
+    lender = listening(weights)
+    pipelines.trained(lender, 2)
+    expected = tags(lender)
+    borrower = pipelines.blank(other_weights)
+    borrower.add_pipe("tagger", source=lender)
+    with pytest.raises(ValueError, match="call replace_listeners in that pipeline"):
+        borrower(TEXTS[0])
+    with lender.select_pipes(disable="elmo"), pytest.warns(UserWarning, match="did not run"):
+        assert tags(lender) == expected
+
+
 @pytest.mark.parametrize("way", ["python", "config"])
 def test_fine_tuned_consumer_brings_its_bilm_along(weights, tmp_path, way):
     """`replace_listeners` is called before, or is set in the config that sources it."""
@@ -108,6 +164,31 @@ def test_saved_pipeline_can_be_loaded_unfrozen(weights, tmp_path):
     for _ in range(2):
         pipelines.step(nlp, Adam(0.01))
     assert pipelines.changed(before, pipelines.parameters(nlp)) == set(before)
+
+
+def test_other_weights_for_a_saved_pipeline(tmp_path):
+    """The saved biLM is used, as the warning says, and the named weights by `initialize`."""
+    for name, projection in (("one", 5), ("other", 4)):
+        bilm = tiny.bilm(tiny.config(projection=projection))
+        Weights.from_bilm(bilm, card={"name": name}).save(tmp_path / f"{name}.safetensors")
+    nlp = pipelines.blank(tmp_path / "one.safetensors")
+    expected = nlp("A cat.")._.elmo_layers
+    nlp.to_disk(tmp_path / "nlp")
+    override = {"components.elmo.weights": str(tmp_path / "other.safetensors")}
+    with pytest.warns(UserWarning, match="own biLM, 'one'.*other.safetensors.*nlp.initialize"):
+        loaded = spacy.load(tmp_path / "nlp", config=override)
+    pipelines.assert_same(loaded("A cat.")._.elmo_layers, expected)
+    loaded.initialize()
+    assert loaded("A cat.")._.elmo_layers.shape == (3, 3, 8)
+
+
+def test_resolved_weights_in_a_config_with_variables(tmp_path):
+    config = spacy.Config().from_str(VARIABLE, interpolate=False)
+    nlp = spacy.util.load_model_from_config(config, auto_fill=True)
+    assert nlp.config["components"]["elmo"]["weights"] == DEFAULT_WEIGHTS
+    nlp.to_disk(tmp_path)
+    saved = spacy.Config().from_disk(tmp_path / "config.cfg", interpolate=False)
+    assert saved["components"]["elmo"]["weights"] == DEFAULT_WEIGHTS
 
 
 def test_no_gradient_means_no_decay(weights):

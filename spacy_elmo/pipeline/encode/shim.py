@@ -7,6 +7,7 @@ import copy
 import json
 import threading
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -292,7 +293,22 @@ class BiLMShim(PyTorchShim):
         """
         with _loading:
             self.set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
+        self._warn_of_other_weights()
         return self
+
+    def _warn_of_other_weights(self) -> None:
+        """Warn if the option `weights` names another biLM than the saved one."""
+        named, saved = self.options.weights, self._card.get("name")
+        try:
+            card = Weights.load_card(find_weights(named)) if named not in (None, AUTO) else {}
+        except (OSError, ValueError):
+            return  # a saved pipeline needs no weights file
+        if saved and card.get("name") not in (None, saved):
+            warnings.warn(
+                f"The saved pipeline contains its own biLM, {saved!r}, and uses it, not weights = {named!r}. These"
+                " weights are used by nlp.initialize(), after which all components with a listener must be trained",
+                stacklevel=2,
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         if self.options.weights is not None:
