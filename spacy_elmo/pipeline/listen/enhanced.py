@@ -64,7 +64,7 @@ def ElmoEnhanced_v1(
 def join(*layers: Model[list[Doc], list[Floats2d]]) -> Model[list[Doc], list[Floats2d]]:
     """Build a layer that concatenates the vectors of some layers, as thinc's `concatenate` does, but also if the
     array of an empty Doc does not have the width of the other arrays. That of a transformer has width 0."""
-    joined = concatenate(*layers)
+    joined: Model[list[Doc], list[Floats2d]] = concatenate(*layers)
     if len(layers) == 1:
         return joined
     return Model(

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -123,6 +124,20 @@ def test_first_use_from_many_threads_loads_once(shim, monkeypatch):
         thread.join()
     assert len(calls) == 1
     assert all(bilm is actual[0] for bilm in actual) and len(actual) == 8
+
+
+def test_exception_of_a_signal_handler_while_loading(shim, monkeypatch):
+    """It is not taken for a damaged file."""
+
+    class Timeout(Exception):
+        pass
+
+    def interrupted(data):
+        raise Timeout
+
+    monkeypatch.setattr(safetensors.torch, "load", interrupted)
+    with pytest.raises(Timeout):
+        shim.bilm  # noqa: B018
 
 
 def test_random_weights_only_when_asked():
