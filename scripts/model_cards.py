@@ -6,8 +6,8 @@ python -m scripts.model_cards
 from pathlib import Path
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.files import read_json_object
 from spacy_elmo.lab.package import model_card
-from spacy_elmo.text.json_object import read_json_object
 
 MODELS = Path(__file__).parent.parent / "models"
 

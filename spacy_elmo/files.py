@@ -10,6 +10,7 @@ the permissions, and symbolic links are followed.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 def check_output_file(path: Path, *, force: bool) -> None:
@@ -212,6 +214,22 @@ def locked_folder(out: Path) -> Iterator[None]:
     finally:
         with contextlib.suppress(OSError):
             out.rmdir()
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Read a JSON file that contains one object.
+
+    Raises:
+        ValueError: the file is not JSON, is nested too deeply, or contains no object. The message names the
+            file.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} must contain a JSON object, but contains {value!r:.100}")
+    return value
 
 
 def remove_folder(path: Path) -> None:

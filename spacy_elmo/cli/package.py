@@ -65,8 +65,8 @@ def package_cli(
     After you have installed the package with pip, elmo loads the weights by their name: weights = "NAME".
     """
     from ..bilm.weights import Weights
+    from ..files import read_json_object
     from ..lab.package import head_file, write_package
-    from ..text.json_object import read_json_object
     from ..weight_names import find_weights
 
     with report_errors():

@@ -28,9 +28,7 @@ from torch import Tensor
 
 from ..bilm.config import BiLMConfig
 from ..bilm.weights import Weights
-from ..files import all_or_nothing
-from ..output_file import OutputFile
-from ..text.json_object import read_json_object
+from ..files import all_or_nothing, read_json_object
 from . import bilm_tf
 from .strict_check import check_arrays, our_shapes
 from .untrusted_files import read_state_dict
@@ -359,9 +357,7 @@ def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:
         srsly.write_json(new / _OPTIONS, bilm_tf.options_of(weights.config))
-        with OutputFile(new / _STATE, "wb") as file:
-            torch.save(state, file)
-            file.raise_error()
+        torch.save(state, new / _STATE)
     return [Path(folder) / name for name in FILES]
 
 

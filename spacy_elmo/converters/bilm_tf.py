@@ -21,9 +21,7 @@ import torch
 from ..bilm.config import BiLMConfig
 from ..bilm.weights import Weights
 from ..bilm.words.char_ids import BOS, EOS, UNK
-from ..files import all_or_nothing
-from ..output_file import OutputFile
-from ..text.json_object import read_json_object
+from ..files import all_or_nothing, read_json_object
 from .options import OptionsReader
 from .strict_check import check_arrays, our_shapes
 from .untrusted_files import MAX_DEPTH, MAX_MEMBERS, one_error
@@ -612,8 +610,6 @@ def _inexpressible(weights: Weights) -> list[str]:
 
 
 def _write_hdf5(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    with OutputFile(path, "w+b") as raw, load_h5py().File(raw, "w") as file:
+    with load_h5py().File(path, "w") as file:
         for name, array in arrays.items():
             file[name] = array
-        file.close()
-        raw.raise_error()

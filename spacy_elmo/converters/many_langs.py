@@ -18,7 +18,7 @@ from torch import Tensor
 from ..bilm.config import BiLMConfig
 from ..bilm.weights import Weights
 from ..bilm.words.alphabet import N_MARKS
-from ..text.json_object import read_json_object
+from ..files import read_json_object
 from .allennlp import from_highway, from_lstm
 from .options import OptionsReader
 from .strict_check import Shape, check_arrays

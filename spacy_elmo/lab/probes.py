@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..text.conllu import FORM, UPOS, conllu_sentences
+from .corpora.conllu import FORM, UPOS, conllu_sentences
 from .corpora.pipelines import elmo_and_later, find_elmo
 from .corpora.senses import SenseInstance, SenseSentence, entry_of
 

@@ -1,1 +1,1 @@
-"""Readers of text files, documents, sentences and treebanks. They need no torch and no pipeline."""
+"""Readers of text files, documents and sentences. They need no torch and no pipeline."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.conllu import FORM, conllu_sentences
 from ...text.documents import docbin_words, json_lines
 from ...text.files import kind, lines, text_files
+from .conllu import FORM, conllu_sentences
 from .senses import SenseInstance, read_senses
 
 CHARACTERS_PER_BATCH = 1 << 16

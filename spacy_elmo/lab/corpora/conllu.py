@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from .files import lines
+from ...text.files import lines
 
 FORM, UPOS, XPOS = 1, 3, 4
 """Indices of the columns of a CoNLL-U file with the word and its part-of-speech tags."""
