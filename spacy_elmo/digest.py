@@ -1,5 +1,4 @@
-"""Digests (hash values) of files, settings and arrays, to detect damage and to identify the content of
-caches.
+"""Digests (hash values) of files, settings and arrays, to detect damage and to identify content.
 
 The algorithm is XXH3 with 128 bits. It is as fast as memory, but not cryptographic. So the digests detect
 accidental changes, not attacks.
@@ -8,7 +7,6 @@ accidental changes, not attacks.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +16,6 @@ Digest = xxhash.xxh3_128
 """Hash class with the interface of hashlib. A digest has 16 bytes, or 32 hexadecimal digits."""
 
 _BLOCK_BYTES = 1 << 20
-_DIGESTS = "digests"
 
 
 class Hasher(Protocol):
@@ -51,43 +48,3 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
         while block := file.read(_BLOCK_BYTES):
             hasher.update(block)
     return hasher.hexdigest()
-
-
-def with_digests(
-    content: Mapping[str, Any], path: Path, files: Iterable[str] = ()
-) -> dict[str, Any]:
-    """Return the content of a JSON file with an added entry `digests`, which `check_digests` can check.
-
-    The entry contains a digest of the JSON content without this entry, and a digest of each file in `files`.
-
-    Args:
-        content: a JSON object.
-        path: path of the JSON file. The function does not write the file.
-        files: names of other files in the same folder.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    digests = {name: file_digest(path.parent / name) for name in files}
-    return {**content, _DIGESTS: {**digests, path.name: json_digest(content)}}
-
-
-def check_digests(content: Mapping[str, Any], path: Path, files: Iterable[str] = ()) -> None:
-    """Check that a JSON file and other files have not changed since `with_digests` computed the digests.
-
-    Args:
-        content: the JSON object in the file, with the entry `digests`.
-        path: path of the JSON file.
-        files: names of other files in the same folder.
-
-    Raises:
-        OSError: a file is missing or cannot be read.
-        ValueError: a file has changed. The message starts with the path of the file.
-    """
-    digests = content.get(_DIGESTS)
-    rest = {name: value for name, value in content.items() if name != _DIGESTS}
-    for name in (path.name, *files):
-        file = path.parent / name
-        digest = json_digest(rest) if name == path.name else file_digest(file)
-        if not isinstance(digests, dict) or digests.get(name) != digest:
-            raise ValueError(f"{file} has changed since it was written")

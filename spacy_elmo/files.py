@@ -69,7 +69,7 @@ def atomic_file(path: str | Path, *, durable: bool = True) -> Iterator[Path]:
             _flush(partial)
         partial.replace(path)
         if durable:
-            flush_folder(path.parent)
+            _flush_folder(path.parent)
 
 
 def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> None:
@@ -106,7 +106,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
             if old.exists():
                 old.replace(path)
             raise
-        flush_folder(path.parent)
+        _flush_folder(path.parent)
         _remove(old)
 
 
@@ -153,18 +153,7 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
         for name in names:
             if (new / name).exists():
                 (new / name).replace(folder / name)
-        flush_folder(folder)
-
-
-@contextmanager
-def temporary_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty temporary folder beside `path`. At the end, remove the folder.
-
-    If the process is killed, `remove_partial` finds the folder by the name of `path`.
-    """
-    with _temporary(_partial(path), path) as partial:
-        partial.mkdir()
-        yield partial
+        _flush_folder(folder)
 
 
 @contextmanager
@@ -253,7 +242,7 @@ def remove_partial(folder: Path, name: str | None = None) -> None:
             _remove(path)
 
 
-def flush_folder(folder: Path) -> None:
+def _flush_folder(folder: Path) -> None:
     """Flush a folder's list of files to disk, so that a crash of the machine cannot undo a rename."""
     # Windows and some file systems cannot flush a folder. The files are complete even then.
     with contextlib.suppress(OSError):
@@ -300,8 +289,8 @@ def _flush_tree(folder: Path) -> None:
         if path.is_file():
             _flush(path)
         elif path.is_dir():
-            flush_folder(path)
-    flush_folder(folder)
+            _flush_folder(path)
+    _flush_folder(folder)
 
 
 def _remove(path: Path) -> None:
