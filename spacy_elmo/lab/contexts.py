@@ -30,6 +30,7 @@ _DIGITS = 5
 _WORDS_THAT_DIFFER = 2
 _TOLERANCE = 1e-5
 """Singular values below this share of their maximum (for n vectors of length 1) are rounding errors."""
+_SPACES = re.compile(r"\s+")
 _Form: TypeAlias = tuple[str, ...]
 """One or several words, as a tuple of case-folded tokens."""
 
@@ -152,9 +153,10 @@ class _Match(NamedTuple):
         found = []
         for span, sense in self.spans:
             around = next(s for s in sentences if s.start <= span.start < s.end)
-            text, offsets = sentence_text(self.doc[around.start : max(around.end, span.end)])
-            start, end = offsets[span.start][0], offsets[span.end - 1][1]
-            found.append(Occurrence(text[:start], text[start:end], text[end:], self.source, sense))
+            around = self.doc[around.start : max(around.end, span.end)]
+            tokens = [(token.text, bool(token.whitespace_)) for token in around]
+            first = span.start - around.start
+            found.append(occurrence_in(tokens, first, first + len(span), self.source, sense))
         return found
 
 
@@ -220,23 +222,24 @@ def _lemma(instance: SenseInstance) -> _Form:
     return tuple(instance.senses[0].partition("%")[0].casefold().split("_"))
 
 
-def sentence_text(sentence: Span) -> tuple[str, dict[int, tuple[int, int]]]:
-    """Return the text of a sentence with single spaces, and the positions of its tokens in this text.
+def occurrence_in(
+    sentence: Sequence[tuple[str, bool]],
+    start: int,
+    end: int,
+    source: str,
+    sense: str | None = None,
+) -> Occurrence:
+    """Return an occurrence, with single spaces in the text of its sentence.
 
-    Returns:
-        The text, and a mapping from the index of each token in the Doc to its (start, end) in the text. The
-        mapping has no whitespace tokens.
+    Args:
+        sentence: the text of each token, and whether a space follows the token.
+        start, end: index of the first token of the word, and of the last token plus 1.
     """
-    text, offsets, space = "", {}, ""
-    for token in sentence:
-        if not token.is_space:
-            start = len(text) + len(space)
-            text += space + token.text
-            offsets[token.i] = (start, len(text))
-            space = ""
-        if text and (token.whitespace_ or token.is_space):
-            space = " "
-    return text, offsets
+    parts = (sentence[:start], sentence[start:end], sentence[end:])
+    left, word, right = ("".join(text + " " * space for text, space in part) for part in parts)
+    bare = word.rstrip()
+    left, bare, right = (_SPACES.sub(" ", text) for text in (left, bare, word[len(bare) :] + right))
+    return Occurrence(left.lstrip(), bare, right.rstrip(), source, sense)
 
 
 class Neighbor(NamedTuple):

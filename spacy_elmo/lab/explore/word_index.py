@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import spacy
-from spacy.tokens import Doc, Token
+from spacy.tokens import Token
 from thinc.api import to_numpy
 
 from ...pipeline.encode.spans import rule_spans
-from ..contexts import Occurrence, Occurrences, sentence_text
+from ...text.sentences import SPACE, starts_of_kinds, word_kinds
+from ..contexts import Occurrence, Occurrences, occurrence_in
 from ..embed import METADATA
 from ..normalize import normalize
 
@@ -45,7 +44,7 @@ class WordIndex:
     """Occurrences of each word of a corpus, with their sentences and vectors. Case is ignored.
 
     If a word occurs more than 300 times, only the vectors of 300 occurrences are kept, which are spread evenly
-    over the corpus. Memory holds the sentences, and these vectors as float16.
+    over the corpus. Memory holds the tokens, and these vectors as float16.
 
     Args:
         folder: folder with Parquet files that `embed` has written, with all layers of each token.
@@ -65,27 +64,34 @@ class WordIndex:
             )
         self.pipeline: dict[str, Any] = json.loads(schema.metadata[METADATA])["pipeline"]
         """What the vectors depend on; see `origin`."""
-        tokens = pa.concat_tables(
-            pq.read_table(file, columns=["doc", "index", "text", "space"]) for file in files
-        )
-        texts = tokens["text"].to_pylist()
-        is_word = np.array([not text.isspace() for text in texts], dtype=bool)
+        columns = ["doc", "index", "text", "space"]
+        parts = [pq.read_table(file, columns=columns) for file in files]
+        self._tokens = pa.concat_tables(parts).combine_chunks()
+        spellings = self._tokens["text"].chunk(0).dictionary_encode()
+        texts, number = spellings.dictionary.to_pylist(), spellings.indices.to_numpy()
+        kinds = word_kinds(texts)[number]
+        is_word = kinds & SPACE == 0
         if not is_word.any():
             raise ValueError(f"The corpus in {folder} contains no words")
         self.tokens = int(is_word.sum())
         """Number of tokens of the corpus, without whitespace."""
-        self._sentences, places = _sentences(tokens, texts)
-        words = [text.casefold() for text, counts in zip(texts, is_word, strict=True) if counts]
-        self._rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
-        numbers = np.array([self._rows[word] for word in words])
-        self._counts = np.bincount(numbers)
-        kept = np.flatnonzero(is_word)[_evenly_spread(numbers, self._counts)]
+        docs = np.append(np.flatnonzero(self._tokens["index"].to_numpy() == 0), len(kinds))
+        starts = np.flatnonzero(starts_of_kinds(kinds, np.diff(docs).tolist()))
+        self._sentence_starts = np.append(starts, len(kinds))
+        self.sentences = int(np.logical_or.reduceat(is_word, starts).sum())
+        """Number of sentences of the corpus."""
+        words = dict.fromkeys(text.casefold() for text in texts if not text.isspace())
+        self._rows = {word: row for row, word in enumerate(words)}
+        row_of = np.array([self._rows.get(text.casefold(), -1) for text in texts])
+        rows = row_of[number[is_word]]
+        self._counts = np.bincount(rows)
+        self._kept = np.flatnonzero(is_word)[_evenly_spread(rows, self._counts)]
         self._ends = np.cumsum(np.minimum(self._counts, MAX_OCCURRENCES))
-        self._places = places[kept]
-        self._read_vectors(files, kept, is_word)
+        self._read_vectors(files, is_word)
 
-    def _read_vectors(self, files: list[Path], kept: np.ndarray, is_word: np.ndarray) -> None:
-        """Read the vectors of the tokens with the indices `kept`, and the mean vector of all words."""
+    def _read_vectors(self, files: list[Path], is_word: np.ndarray) -> None:
+        """Read the vectors of the tokens `_kept`, and the mean vector of all words."""
+        kept = self._kept
         slots = np.full(len(is_word), -1)
         slots[kept] = np.arange(len(kept))
         # All occurrences of a spelling have the same vector in layer 0, so one of them represents the word.
@@ -107,11 +113,6 @@ class WordIndex:
         """Mean vector of all words of the corpus in each layer, (layers, 1, width) float32."""
         self._spellings = normalize(spellings - self.centre[0])
 
-    @property
-    def sentences(self) -> int:
-        """Number of sentences of the corpus."""
-        return len(self._sentences)
-
     def count(self, word: str) -> int:
         """Return the number of occurrences of a word in the corpus."""
         row = self._rows.get(word.casefold())
@@ -125,12 +126,10 @@ class WordIndex:
         row = self._rows.get(word.casefold())
         if row is None:
             return None
-        kept = slice(self._ends[row - 1] if row else 0, self._ends[row])
+        end = self._ends[row]
+        kept = slice(end - min(self._counts[row], MAX_OCCURRENCES), end)
         vectors = self._vectors[kept].astype("float32").transpose(1, 0, 2)
-        items = []
-        for sentence, start, end in self._places[kept].tolist():
-            source, text = self._sentences[sentence]
-            items.append(Occurrence(text[:start], text[start:end], text[end:], source))
+        items = [self._occurrence(place) for place in self._kept[kept].tolist()]
         views = [f"layer {layer + 1}" for layer in range(len(vectors))]
         return Occurrences(items, views, vectors, self.centre[1:])
 
@@ -142,9 +141,9 @@ class WordIndex:
             corpus: occurrences of the word in the corpus, from `find`.
         """
         sentence = next(s for s in rule_spans([token.doc])[0] if s.start <= token.i < s.end)
-        text, offsets = sentence_text(sentence)
-        start, end = offsets[token.i]
-        item = Occurrence(text[:start], text[start:end], text[end:], "")
+        tokens = [(one.text, bool(one.whitespace_)) for one in sentence]
+        start = token.i - sentence.start
+        item = occurrence_in(tokens, start, start + 1, "")
         vectors = to_numpy(token.doc._.elmo_layers)[1:, token.i : token.i + 1]
         return Occurrences([item], corpus.views, vectors, self.centre[1:])
 
@@ -157,24 +156,13 @@ class WordIndex:
         similar = (SimilarSpelling(words[i], int(self._counts[i]), float(cosines[i])) for i in best)
         return [one for one in similar if one.word != token.text.casefold()][:n]
 
-
-def _sentences(tokens: pa.Table, texts: list[str]) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Return the sentences of the corpus as pairs of the name of the document and the text, and for each token the
-    number of its sentence and its start and end in the text, (tokens, 3)."""
-    vocab = spacy.blank("xx").vocab
-    names, spaces = tokens["doc"].to_pylist(), tokens["space"].to_pylist()
-    borders = [*np.flatnonzero(tokens["index"].to_numpy() == 0).tolist(), len(texts)]
-    sentences: list[tuple[str, str]] = []
-    places = np.zeros((len(texts), 3), dtype=np.int32)
-    for start, end in itertools.pairwise(borders):
-        doc = Doc(vocab, words=texts[start:end], spaces=spaces[start:end])
-        for sentence in rule_spans([doc])[0]:
-            text, offsets = sentence_text(sentence)
-            for i, offset in offsets.items():
-                places[start + i] = (len(sentences), *offset)
-            if offsets:
-                sentences.append((names[start], text))
-    return sentences, places
+    def _occurrence(self, place: int) -> Occurrence:
+        """Return the occurrence at a token of the corpus."""
+        sentence = np.searchsorted(self._sentence_starts, place, side="right")
+        start, end = self._sentence_starts[sentence - 1 : sentence + 1].tolist()
+        tokens = self._tokens.slice(start, end - start).to_pydict()
+        pairs = list(zip(tokens["text"], tokens["space"], strict=True))
+        return occurrence_in(pairs, place - start, place - start + 1, tokens["doc"][0])
 
 
 def _evenly_spread(numbers: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -195,7 +183,7 @@ def _evenly_spread(numbers: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def _layers(files: list[Path]) -> Iterator[np.ndarray]:
     """Yield the layers of consecutive tokens, (tokens, layers, width)."""
     for file in files:
-        for batch in pq.ParquetFile(file).iter_batches(columns=["layers"]):
+        for batch in pq.ParquetFile(file).iter_batches(1 << 12, columns=["layers"]):
             layers = batch.column("layers")
             shape = (len(layers), layers.type.list_size, layers.type.value_type.list_size)
             yield layers.flatten().flatten().to_numpy().reshape(shape)

@@ -72,6 +72,8 @@ def test_similar_spellings(nlp, tmp_path):
     doc = nlp("Bank old")
     near = index.similar_spellings(doc[1], 3)
     assert len(near) == 3 and "old" not in [spelling.word for spelling in near]
+    every = [spelling.word for spelling in index.similar_spellings(doc[1], 100)]
+    assert len(every) == len(set(every)) and not any(word.isspace() for word in every)
     vectors = {
         token.text.casefold(): nlp(token.text)._.elmo_layers[0, 0] - index.centre[0, 0]
         for text in TEXTS
