@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .lab.language_model import LanguageModel
     from .lab.search import SearchIndex
     from .pipeline.store.extensions import install_extensions, layers_of
-    from .pipeline.store.hooks import set_hooks
     from .pretraining.run import CorpusReady, Finished, FolderReady, Preparing, pretrain
 
 __all__ = [
@@ -36,7 +35,6 @@ __all__ = [
     "install_extensions",
     "layers_of",
     "pretrain",
-    "set_hooks",
 ]
 
 _MODULES = {
@@ -54,7 +52,6 @@ _MODULES = {
     "install_extensions": ".pipeline.store.extensions",
     "layers_of": ".pipeline.store.extensions",
     "pretrain": ".pretraining.run",
-    "set_hooks": ".pipeline.store.hooks",
 }
 
 

@@ -24,7 +24,7 @@ SECTIONS = {
     )
 }
 ARCHITECTURES = ["BiLM.v1", "ElmoListener.v1", "ElmoTok2Vec.v1", "ElmoEnhanced.v1"]
-GETTERS = ["sents.v1", "doc.v1", "windows.v1"]
+GETTERS = ["sents.v1", "doc.v1", "windows.v1", "wrapped.v1"]
 
 
 def shown(default):
@@ -50,11 +50,12 @@ def pretraining_section(name):
     return {name: shown(field.default) for name, field in section.model_fields.items()}
 
 
-def test_component():
+@pytest.mark.parametrize("name", ["elmo", "spacy_conventions"])
+def test_component(name):
     import spacy_elmo.pipeline.entry_point  # noqa: F401
 
-    defaults = Language.get_factory_meta("elmo").default_config
-    assert SECTIONS["elmo"] == {name: shown(default) for name, default in defaults.items()}
+    defaults = Language.get_factory_meta(name).default_config
+    assert SECTIONS[name] == {option: shown(default) for option, default in defaults.items()}
 
 
 def test_lemmatizer():
@@ -92,7 +93,7 @@ def test_model():
 def test_nothing_else():
     """The page has no other section, and no row that is missing in the code."""
     names = [f"spacy-elmo.{name}" for name in ARCHITECTURES + GETTERS]
-    components = ["elmo", "normalizing_lemmatizer"]
+    components = ["elmo", "normalizing_lemmatizer", "spacy_conventions"]
     assert set(SECTIONS) == {*components, *names, "[paths]", "[prepare]", "[model]", "[training]"}
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
     assert len(rows) == sum(map(len, SECTIONS.values()))

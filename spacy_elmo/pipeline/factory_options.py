@@ -100,9 +100,6 @@ class ElmoOptions(BiLMOptions):
     """Size in megabytes of a cache of layers. With a cache, a frozen biLM computes the layers of training
     Docs only in the first epoch. If space is left, the cache also stores the layers of dev Docs, so that the
     biLM computes these layers only in the first two evaluations."""
-    hooks: bool = False
-    """True: `doc.vector`, `span.similarity(...)` and similar attributes use the ELMo vectors (see
-    `set_hooks`)."""
 
 
 def default_options(options: type) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from .store.extensions import (
     stored_layers,
     stored_on,
 )
-from .store.hooks import set_hooks
 from .store.mapped_arrays import mapped_copy
 from .training_batch import NO_VERSION, TrainingBatch
 
@@ -193,7 +192,7 @@ class LayerSource:
         return ComputedLayers(map(mapped_copy, cached), version)
 
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
-        """Store the result of `compute` on the Docs. Then apply the option `hooks`.
+        """Store the result of `compute` on the Docs.
 
         If `layers` is not a result of `compute`, training ignores these layers, because it is unknown which
         weights computed the layers.
@@ -203,8 +202,6 @@ class LayerSource:
         for doc, array in zip(docs, layers, strict=True):
             store_layers(doc, self.name, array, version)
             stored_on(doc).sources.setdefault(self.id, 0)
-            if self._options.hooks:
-                set_hooks(doc)
 
     def begin(self, docs: Sequence[Doc]) -> float:
         """Finish the previous training batch with `backward`, and begin a new batch. The layers of the Docs

@@ -30,9 +30,10 @@ _ENDS = frozenset(
     "\U0001da88"
 )
 
-_PLAIN, _END, _NEWLINE, SPACE = 1, 2, 4, 8
+_PLAIN, _END, _NEWLINE, SPACE, _LINE_BREAK = 1, 2, 4, 8, 16
 """Properties of a word, as bits: not only punctuation (`_PLAIN`), end mark (`_END`), whitespace with a
-newline (`_NEWLINE`), any whitespace (`SPACE`). Whitespace tokens belong to no sentence."""
+newline (`_NEWLINE`), any whitespace (`SPACE`), whitespace with exactly one newline (`_LINE_BREAK`).
+Whitespace tokens belong to no sentence."""
 
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
@@ -41,7 +42,9 @@ def word_kinds(words: Sequence[str]) -> np.ndarray:
     return np.fromiter(map(_kind, words), dtype=np.uint8, count=len(words))
 
 
-def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
+def starts_of_kinds(
+    kinds: np.ndarray, lengths: Sequence[int] | None = None, *, wrapped: bool = False
+) -> np.ndarray:
     """Return an array that is True for each word that starts a sentence, (words,) bool.
 
     The first word of a text starts a sentence. Whitespace tokens are also words here.
@@ -49,7 +52,11 @@ def starts_of_kinds(kinds: np.ndarray, lengths: Sequence[int] | None = None) -> 
     Args:
         kinds: result of `word_kinds` for the words of one or several texts, (words,).
         lengths: number of words of each text; None: there is one text.
+        wrapped: the lines of the text are wrapped at a width, so a single newline is only a space. An empty line
+            ends a sentence.
     """
+    if wrapped:
+        kinds = np.where(kinds & _LINE_BREAK > 0, SPACE, kinds)
     lengths = [len(kinds)] if lengths is None else lengths
     ends = np.cumsum(lengths, dtype=np.int64)
     first = np.repeat(ends - lengths, lengths)
@@ -71,7 +78,8 @@ def _last_before(marked: np.ndarray) -> np.ndarray:
 @functools.lru_cache(maxsize=1 << 16)
 def _kind(word: str) -> int:
     if word.isspace():
-        return _PLAIN | SPACE | (_NEWLINE if "\n" in word else 0)
+        newlines = word.count("\n")
+        return _PLAIN | SPACE | _NEWLINE * (newlines > 0) | _LINE_BREAK * (newlines == 1)
     if word in _ENDS:
         return _END
     return 0 if all(unicodedata.category(char)[0] == "P" for char in word) else _PLAIN

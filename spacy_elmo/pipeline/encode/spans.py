@@ -16,12 +16,13 @@ from ...text.sentences import SPACE, starts_of_kinds, word_kinds
 from ..factory_options import SpanGetter
 
 
-def rule_spans(docs: Sequence[Doc]) -> list[list[Span]]:
+def rule_spans(docs: Sequence[Doc], *, wrapped: bool = False) -> list[list[Span]]:
     """Split each Doc into sentences with the rule in `text/sentences.py`, which uses no annotation. This is
     the default span getter."""
     words, rows = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
-    starts = np.split(starts_of_kinds(word_kinds(words)[rows], lengths), np.cumsum(lengths)[:-1])
+    all_starts = starts_of_kinds(word_kinds(words)[rows], lengths, wrapped=wrapped)
+    starts = np.split(all_starts, np.cumsum(lengths)[:-1])
     return [
         _cut(doc, np.flatnonzero(is_start).tolist())
         for doc, is_start in zip(docs, starts, strict=False)
@@ -78,6 +79,13 @@ def windows_v1(size: int, stride: int) -> SpanGetter:
         )
     # Not a nested function, because it could not be pickled.
     return functools.partial(window_spans, size=size, stride=stride)
+
+
+def wrapped_v1() -> SpanGetter:
+    """Return the default span getter for text whose lines are wrapped at a width, for
+    `@misc = "spacy-elmo.wrapped.v1"` in a config. A newline ends a sentence only beside another newline. By default,
+    each line is read alone."""
+    return functools.partial(rule_spans, wrapped=True)
 
 
 def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[list[Span]]:

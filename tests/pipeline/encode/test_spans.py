@@ -9,7 +9,13 @@ import spacy
 from spacy.tokens import Doc
 from thinc.api import Adam
 
-from spacy_elmo.pipeline.encode.spans import rule_spans, spans_of, window_spans, windows_v1
+from spacy_elmo.pipeline.encode.spans import (
+    rule_spans,
+    spans_of,
+    window_spans,
+    windows_v1,
+    wrapped_v1,
+)
 from tests import pipelines
 from tests.pipelines import assert_same
 
@@ -31,6 +37,22 @@ def test_rule_spans():
     doc = spacy.blank("en")("One. Two\n\nthree")
     spans = rule_spans([doc, doc[0:0].as_doc()])
     assert [[span.text for span in own] for own in spans] == [["One.", "Two\n\n", "three"], []]
+
+
+def test_wrapped_lines(weights):
+    """Lines that end at a width, with and without indentation: words have the vectors that they have in one line."""
+    text = "He left\nNew York in a\n  hurry.\nIt rained (all\r\nday). He was wet\n\nThe end"
+    nlp = pipelines.blank(weights, get_spans={"@misc": "spacy-elmo.wrapped.v1"})
+    doc = nlp(text)
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    plain = pipelines.blank(weights)
+    layers = [plain(paragraph)._.elmo_layers for paragraph in paragraphs]
+    words = [token.i for token in doc if not token.is_space]
+    assert_same(doc._.elmo_layers[:, words], np.concatenate(layers, axis=1))
+    spans = wrapped_v1()([doc])[0]
+    assert [" ".join(span.text.split()) for span in spans] == [
+        "He left New York in a hurry.", "It rained (all day).", "He was wet", "The end",
+    ]  # fmt: skip
 
 
 def test_own_getters(weights):
