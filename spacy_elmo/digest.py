@@ -39,9 +39,6 @@ def file_digest(path: Path, hasher: Hasher | None = None) -> str:
     Args:
         hasher: new, empty hash object of another algorithm, for example to check a published checksum.
             Default: `Digest`.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     hasher = hasher or Digest()
     with path.open("rb") as file:

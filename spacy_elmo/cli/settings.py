@@ -15,11 +15,7 @@ ACCEPTS_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def config_overrides(extra_args: list[str]) -> dict[str, Any]:
-    """Parse the overrides at the end of a command line, and return them as {"section.key": value}.
-
-    Raises:
-        ValueError: an argument does not have the form `--section.key`.
-    """
+    """Parse the overrides at the end of a command line, and return them as {"section.key": value}."""
     try:
         return parse_config_overrides(extra_args)
     except NoSuchOption as error:
@@ -32,9 +28,6 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
 def tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bool) -> Prepare:
     """Return the tokenizer settings from the options `--lang` and `--tokenized`. If neither option is set,
     return the settings for the tokenizer that the model card of the weights names.
-
-    Raises:
-        ValueError: neither option is set, and the card names no default tokenizer of a language.
     """
     from ..pretraining.config import Prepare
     from ..pretraining.perplexity import settings_of

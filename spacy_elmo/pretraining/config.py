@@ -64,12 +64,7 @@ class Paths(_Section):
     `training.negatives` a number. Null: no teacher."""
 
     def text_files(self) -> dict[str, list[Path]]:
-        """Return {path or pattern in the setting: text files} for `raw_text` and, if it is given, `dev_text`.
-
-        Raises:
-            FileNotFoundError: there are no text files for a path or pattern.
-            ValueError: `raw_text` is null, or a file has a format that cannot be read.
-        """
+        """Return {path or pattern in the setting: text files} for `raw_text` and, if it is given, `dev_text`."""
         if self.raw_text is None:
             raise ValueError(
                 "paths.raw_text is missing: set it to a file, a directory or a glob pattern"
@@ -240,9 +235,6 @@ class PretrainConfig(_Section):
         Args:
             training: if true, the settings are for a training run, so one of the limits `max_...` is
                 required.
-
-        Raises:
-            ValueError: settings are unknown, missing or impossible; the message lists them with their values.
         """
         problems = []
         try:

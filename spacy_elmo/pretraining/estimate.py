@@ -106,9 +106,6 @@ def estimate(
 
     Args:
         given: the weights files that the config names.
-
-    Raises:
-        OSError, ValueError: the training steps have failed. The run itself would raise the same error.
     """
     limits = config.training
     steps = min(limits.max_steps or _STEPS, _STEPS)

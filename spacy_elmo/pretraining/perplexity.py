@@ -68,11 +68,7 @@ class Tally:
         )
 
     def perplexity(self, vocab_size: int) -> Perplexity:
-        """Compute the perplexity. The result also contains the number of softmax classes, `vocab_size`.
-
-        Raises:
-            ValueError: there are no targets.
-        """
+        """Compute the perplexity. The result also contains the number of softmax classes, `vocab_size`."""
         if not self.targets:
             raise ValueError("The held-out text has no sentence to score")
         loss, known = self.loss / self.targets, self.loss_known / max(self.known, 1)
@@ -118,20 +114,12 @@ def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tal
 
 
 def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Perplexity:
-    """Return the perplexity of a biLM and its softmax head on `sentences`.
-
-    Raises:
-        ValueError: there is no sentence.
-    """
+    """Return the perplexity of a biLM and its softmax head on `sentences`."""
     return tally(bilm, head, batcher, sentences).perplexity(len(head.weight))
 
 
 def settings_of(card: Mapping[str, Any]) -> Prepare:
-    """Return settings (section `[prepare]`) for the tokenizer that a model card names.
-
-    Raises:
-        ValueError: the card names no tokenizer, or a tokenizer that is not the default of a language.
-    """
+    """Return settings (section `[prepare]`) for the tokenizer that a model card names."""
     lang, tokenizer = card.get("language"), card.get("tokenizer")
     if tokenizer == "text as given":
         return Prepare(tokenized=True)
@@ -153,9 +141,6 @@ def evaluate(
     Args:
         weights: weights with a softmax head. The softmax classes can have any order.
         settings: the settings of the tokenizer.
-
-    Raises:
-        ValueError: the weights have no softmax head, or a file cannot be read.
     """
     bilm, head = build_language_model(weights)
     bilm, head = bilm.to(device), head.to(device)

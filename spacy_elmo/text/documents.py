@@ -44,10 +44,6 @@ def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
     Args:
         errors: handling of bytes that are not UTF-8, and of unpaired surrogates in JSON. "strict" raises an
             error, and "replace" replaces these bytes and surrogates.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: the content of a file cannot be read. The message names the file and the line.
     """
     readers = {".jsonl": _records, ".spacy": _docs}
     for file in files:
@@ -88,11 +84,6 @@ def json_lines(
     Args:
         errors: handling of bytes that are not UTF-8: "strict" or "replace".
         remedy: text after "Correct the file" in the error message (see `lines`).
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: a line is not JSON, or `parse` raises a ValueError for the record; the message names the
-            line.
     """
     for number, line in lines(file, errors, remedy=remedy):
         if not line.strip():
@@ -128,12 +119,7 @@ def _docs(file: Path, errors: str) -> Iterator[Document]:
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
-    """Yield the words of each Doc of a DocBin file, without annotations. Memory holds the whole file.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: the file is not a DocBin, or is damaged.
-    """
+    """Yield the words of each Doc of a DocBin file, without annotations. Memory holds the whole file."""
     from spacy.attrs import ORTH
     from spacy.strings import StringStore
     from spacy.tokens import DocBin

@@ -64,10 +64,6 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
             text files. Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
         more: suffixes of additional formats that the caller can read, such as ".conllu". Files in these
             formats can be compressed, too.
-
-    Raises:
-        FileNotFoundError: `source` is empty, or contains or matches no text file.
-        ValueError: a file has an unsupported suffix, or a name that is not UTF-8.
     """
     if not source:
         raise FileNotFoundError("The path of the text is empty")
@@ -124,10 +120,6 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
         errors: handling of bytes that are not UTF-8. "strict" raises an error, and "replace" replaces these
             bytes.
         remedy: text after "Correct the file" in the error message, such as ", or set OPTION to replace".
-
-    Raises:
-        ValueError: a line is not UTF-8, or a compressed file is damaged; the message names the file and the
-            line.
     """
     number = 0
     observer = reading_observer.get()

@@ -58,9 +58,6 @@ class DocumentTokenizer:
 
     Args:
         spelling: rule that changes characters of each token, for example the spelling rule of a biLM.
-
-    Raises:
-        ValueError: spaCy cannot create the tokenizer that the settings `lang` and `tokenizer` describe.
     """
 
     def __init__(self, settings: Prepare, spelling: Spelling = AS_GIVEN) -> None:

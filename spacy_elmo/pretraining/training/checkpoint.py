@@ -37,11 +37,7 @@ def save(state: dict[str, Any], out: Path) -> None:
 
 
 def load(out: Path) -> dict[str, Any] | None:
-    """Return the checkpoint in the folder of a run, or None if there is none.
-
-    Raises:
-        ValueError: the checkpoint is damaged.
-    """
+    """Return the checkpoint in the folder of a run, or None if there is none."""
     path = out / _FILE
     if not path.exists():
         return None

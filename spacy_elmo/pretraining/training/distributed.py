@@ -88,12 +88,7 @@ class Ranks:
         return box[0]
 
     def on_first_rank(self, work: Callable[[], object]) -> None:
-        """Call `work` in the first process while the other processes wait.
-
-        Raises:
-            SystemExit: `work` has failed, and this is not the first process. The first raises the error of
-                `work`.
-        """
+        """Call `work` in the first process while the other processes wait."""
         done = False
         try:
             if self.first:
@@ -132,9 +127,6 @@ def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
 def device(gpu_id: int) -> torch.device:
     """Return the device of this process: the CPU if `gpu_id` is -1, otherwise a GPU. The first process on a
     machine gets GPU `gpu_id`, the second process the next GPU, and so on.
-
-    Raises:
-        ValueError: torch has no such GPU.
     """
     if gpu_id < 0:
         return torch.device("cpu")

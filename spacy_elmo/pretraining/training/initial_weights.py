@@ -43,12 +43,6 @@ def read_given_weights(config: PretrainConfig) -> tuple[PretrainConfig, GivenWei
 
     Returns:
         The config, and the weights. If `[model]` was empty, it now describes the network of `paths.init`.
-
-    Raises:
-        OSError: a file or biLM does not exist, or a file cannot be read.
-        ValueError: a file is no weights file of this package; `[model]` describes another network, or the
-            teacher another spelling rule; `prepare.lang` is another language; the run takes its vocabulary
-            from weights that have none; or the teacher has no softmax.
     """
     initial = teacher = None
     if config.paths.init is not None:
@@ -114,9 +108,6 @@ def initial_model(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -
 
     The softmax head has one row of weights per word. The rows of words that are in the vocabulary of
     `paths.init` are copied. The other rows are random.
-
-    Raises:
-        ValueError: the corpus was prepared for another language or with another spelling rule.
     """
     if corpus.lang != config.prepare.lang:
         raise ValueError(

@@ -119,9 +119,6 @@ class Trainer:
     Args:
         ranks: the processes that train together.
         given: the weights files that the config names.
-
-    Raises:
-        ValueError: the corpus was prepared with another spelling rule.
     """
 
     def __init__(
@@ -289,42 +286,31 @@ class Trainer:
 
         Args:
             folder: the folder of the run, for messages.
-
-        Raises:
-            ValueError: the state belongs to another corpus or vocabulary, or an entry is missing or invalid.
         """
-        try:
-            for name, digest in self._digests.items():
-                if state[name] != digest:
-                    raise ValueError(
-                        f"The checkpoint in {folder} belongs to another {name}. Use the former {name}, or start a new"
-                        " run in another folder"
-                    )
-            for name, now, remedy in (
-                ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
-                ("ranks", self._ranks.size, "`torchrun --nproc-per-node`"),
-            ):
-                if state[name] != now and self._ranks.first:
-                    warnings.warn(
-                        f"The run was saved with {state[name]} {name} and continues with {now}, so its sums are rounded"
-                        f" differently from those of an uninterrupted run. Set the number with {remedy}",
-                        stacklevel=3,
-                    )
-            self._bilm.load_state_dict(state["bilm"])
-            self._head.load_state_dict(state["head"])
-            for optimizer, saved in zip(self._optimizers, state["optimizers"], strict=True):
-                optimizer.load_state_dict(saved)
-            self._gradient.dtype = state["precision"]
-            fields = dataclasses.fields(Position)
-            self.position = Position(**{field.name: state[field.name] for field in fields})
-            self._interval = LogInterval(**state["since"])
-        except ValueError:
-            raise
-        except Exception as error:  # torch raises many kinds of exceptions for wrong entries
-            raise ValueError(
-                f"The checkpoint in {folder} is damaged, or was written by another version: {error!r:.300}. Delete it"
-                " to start again"
-            ) from error
+        for name, digest in self._digests.items():
+            if state[name] != digest:
+                raise ValueError(
+                    f"The checkpoint in {folder} belongs to another {name}. Use the former {name}, or start a new"
+                    " run in another folder"
+                )
+        for name, now, remedy in (
+            ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
+            ("ranks", self._ranks.size, "`torchrun --nproc-per-node`"),
+        ):
+            if state[name] != now and self._ranks.first:
+                warnings.warn(
+                    f"The run was saved with {state[name]} {name} and continues with {now}, so its sums are rounded"
+                    f" differently from those of an uninterrupted run. Set the number with {remedy}",
+                    stacklevel=3,
+                )
+        self._bilm.load_state_dict(state["bilm"])
+        self._head.load_state_dict(state["head"])
+        for optimizer, saved in zip(self._optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self._gradient.dtype = state["precision"]
+        fields = dataclasses.fields(Position)
+        self.position = Position(**{field.name: state[field.name] for field in fields})
+        self._interval = LogInterval(**state["since"])
         self._batches = self._epoch()
 
 

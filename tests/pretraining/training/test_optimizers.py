@@ -1,4 +1,6 @@
-"""Optimizers, learning rate and clipping."""
+"""Optimizers, among them Muon, compared with their formulas; learning rate and clipping."""
+
+import copy
 
 import numpy as np
 import pytest
@@ -6,15 +8,21 @@ import torch
 from torch import nn
 
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.pretraining.config import Training
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.pretraining.config import PretrainConfig, Training
 from spacy_elmo.pretraining.training.optimizers import (
+    Muon,
     clip_gradients,
     decay_groups,
     learn_rate,
+    muon_matrices,
     optimizers,
     take_step,
 )
+from spacy_elmo.pretraining.training.optimizers import nearly_orthogonal as orthogonalize
+from spacy_elmo.pretraining.training.trainer import train
 from tests import tiny
+from tests.pretraining.conftest import assert_same_run
 
 
 def test_weight_decay_leaves_biases_alone():
@@ -122,3 +130,209 @@ def test_the_head_does_not_decay(negatives):
     take_step(optimizers(bilm, head, settings, torch.float32), rate=0.1)
     assert torch.equal(head.weight.detach(), before)
     torch.testing.assert_close(matrix.detach(), 0.99 * start)
+
+
+LARGE = {"layers": 2, "dim": 72, "projection": 64, "filters": [[1, 32], [2, 40]], "highways": 1}
+
+
+@pytest.fixture
+def bilm() -> BiLM:
+    torch.manual_seed(0)
+    return tiny.bilm(tiny.config(**LARGE))
+
+
+def gradients(bilm: BiLM, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in bilm.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator)
+
+
+def matrices(values: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the matrices of a state dict, listed by hand: two directions of four gates, projections, highways."""
+    result = {}
+    for layer in range(2):
+        for side, direction in enumerate(("forward", "backward")):
+            for number, gate in enumerate("ijfo"):
+                columns = slice(72 * number, 72 * (number + 1))
+                for kind in ("input", "recurrent"):
+                    stacked = values[f"lstm.{layer}.{kind}"]
+                    result[f"{layer} {direction} {gate} {kind}"] = stacked[side, :, columns]
+            result[f"{layer} {direction} projection"] = values[f"lstm.{layer}.projection"][side]
+    for gate in ("carry", "transform"):
+        result[gate] = values[f"encoder.highways.0.{gate}.weight"]
+    result["projection"] = values["encoder.projection.weight"]
+    return result
+
+
+def numpy_step(matrix, buffer, gradient, rate, decay):
+    """Compute a step in float64: momentum, five Newton-Schulz iterations, decoupled weight decay."""
+    buffer = 0.95 * buffer + 0.05 * gradient
+    x = 0.95 * buffer + 0.05 * gradient
+    x = x / np.linalg.norm(x)
+    for _ in range(5):
+        square = x @ x.T
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    matrix = (1 - rate * decay) * matrix - 0.2 * np.sqrt(max(matrix.shape)) * rate * x
+    return matrix, buffer
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(torch.bfloat16, 0.02), (torch.float32, 1e-4)])
+def test_steps_are_those_of_the_formula(bilm, dtype, most):
+    rate, decay = 0.01, 0.1
+    expected = {n: m.detach().double().numpy() for n, m in matrices(bilm.state_dict()).items()}
+    buffers = dict.fromkeys(expected, 0.0)
+    start = {n: m.copy() for n, m in expected.items()}
+    optimizer = Muon(muon_matrices(bilm), rate, decay, dtype)
+    for step in range(2):
+        gradients(bilm, step)
+        given = {name: p.grad for name, p in bilm.named_parameters()}
+        for name, gradient in matrices(given).items():
+            expected[name], buffers[name] = numpy_step(
+                expected[name], buffers[name], gradient.double().numpy(), rate, decay
+            )
+        optimizer.step()
+    for name, matrix in matrices(bilm.state_dict()).items():
+        change, right = matrix.double().numpy() - start[name], expected[name] - start[name]
+        assert np.abs(change - right).max() < most * np.abs(right).max(), name
+
+
+def test_a_run_keeps_its_number_type_on_another_processor(bilm):
+    other = copy.deepcopy(bilm)
+    begun = Muon(muon_matrices(bilm), 0.01, 0.1, torch.float32)
+    resumed = Muon(muon_matrices(other), 0.01, 0.1, torch.bfloat16)
+    gradients(bilm, 0)
+    begun.step()
+    other.load_state_dict(bilm.state_dict())
+    resumed.load_state_dict(copy.deepcopy(begun.state_dict()))
+    for network, optimizer in ((bilm, begun), (other, resumed)):
+        gradients(network, 1)
+        optimizer.step()
+    for name, value in bilm.state_dict().items():
+        assert torch.equal(value, other.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("negatives", [4, None])
+def test_every_number_of_every_parameter_has_one_optimizer(bilm, negatives):
+    """AdamW updates what Muon does not, and one step changes every number."""
+    head = Head(6, 64)
+    settings = Training(optimizer="muon", negatives=negatives, learn_rate=0.01)
+    actual = optimizers(bilm, head, settings, torch.bfloat16)
+    kinds = ["Muon", "AdamW"] + ["SparseAdam"] * bool(negatives)
+    assert [type(each).__name__ for each in actual] == kinds
+    held = [p for each in actual for group in each.param_groups for p in group["params"]]
+    parameters = [*bilm.parameters(), *head.parameters()]
+    places = [p.data_ptr() for p in parameters]
+    assert sum(p.numel() for p in held) == sum(p.numel() for p in parameters)
+    assert {id(p) for p in held} >= {id(p) for p in head.parameters()}
+    by_adamw = {id(p) for group in actual[1].param_groups for p in group["params"]}
+    names = {name for name, p in bilm.named_parameters() if id(p) in by_adamw}
+    assert all("bias" in name or "characters" in name or "filters" in name for name in names)
+    start = [p.detach().clone() for p in parameters]
+    gradients(bilm, 0)
+    for parameter in head.parameters():
+        parameter.grad = torch.ones_like(parameter)
+        if negatives:
+            parameter.grad = parameter.grad.to_sparse(1)
+    take_step(actual, 0.01)
+    for parameter, before in zip(parameters, start, strict=True):
+        # A very small change may round to none.
+        assert (parameter.detach() != before).float().mean() > 0.99
+    assert all(p.grad is None for p in parameters)
+    assert [p.data_ptr() for p in parameters] == places
+
+
+def test_small_matrices_are_left_to_adamw():
+    bilm = tiny.bilm(tiny.config(layers=1))
+    assert muon_matrices(bilm) == []
+    actual = optimizers(
+        bilm, Head(6, 5), Training(optimizer="muon", negatives=None), torch.bfloat16
+    )
+    assert [type(each).__name__ for each in actual] == ["AdamW"]
+    # 64 in both dimensions, of each gate: not of the four gates together.
+    narrow = tiny.bilm(tiny.config(**{**LARGE, "dim": 63, "layers": 1, "highways": 0}))
+    actual = {id(matrix.parameter) for matrix in muon_matrices(narrow)}
+    assert actual == {id(narrow.encoder.projection.weight)}
+
+
+@pytest.fixture
+def make_run(make_config):
+    def make(**training) -> PretrainConfig:
+        settings = {"optimizer": "muon", "weight_decay": 0.01, **training}
+        model = {**make_config().model, "dim": 72, "projection": 64, "filters": [[1, 32], [2, 40]]}
+        return make_config(**settings).model_copy(update={"model": model})
+
+    return make
+
+
+@pytest.mark.parametrize("settings", [{"negatives": None, "dropout": 0.1}], ids=str)
+def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_run, tmp_path, settings):
+    list(train(make_run(**settings), corpus, tmp_path / "unbroken"))
+    for resume, rows in ((False, 1), (True, 2)):
+        run = train(make_run(**settings), corpus, tmp_path / "broken", resume=resume)
+        for _ in range(rows):
+            next(run)
+        run.close()
+    list(train(make_run(**settings), corpus, tmp_path / "broken", resume=True))
+    assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
+
+
+BOTH = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+SHAPES = [(64, 64), (64, 90), (64, 100), (64, 256), (256, 64), (96, 1024)]
+
+
+def nearly_orthogonal(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return orthogonalize(matrix[None], dtype)[0]
+
+
+def polynomial(matrix: torch.Tensor) -> torch.Tensor:
+    x = matrix.double() / matrix.double().norm()
+    for _ in range(5):
+        square = x @ x.T
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    return x
+
+
+def with_singular_values(shape: tuple[int, int], values: torch.Tensor) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    left, right = (
+        torch.linalg.qr(torch.randn(size, min(shape), generator=generator))[0] for size in shape
+    )
+    return left * values @ right.T
+
+
+def error(result: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((result.double() - expected).norm() / expected.norm())
+
+
+@BOTH
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_it_is_the_polynomial(shape, power, dtype):
+    values = torch.arange(1.0, min(shape) + 1) ** -power
+    matrix = with_singular_values(shape, values)
+    result = nearly_orthogonal(matrix, dtype)
+    assert result.dtype == dtype
+    assert error(result, polynomial(matrix)) < {torch.bfloat16: 0.08, torch.float32: 1e-4}[dtype]
+
+
+@BOTH
+@pytest.mark.parametrize("decay", [5.0, 20.0, 80.0])
+def test_rounding_is_small_or_no_worse_than_in_torch(decay, dtype):
+    """The Gram matrix of so steep a spectrum has eigenvalues far below its rounding, which must not grow."""
+    muon = pytest.importorskip("torch.optim._muon", reason="torch 2.9 was the first to have it")
+    matrix = with_singular_values((256, 1024), torch.exp(-torch.arange(256.0) / decay))
+    expected = polynomial(matrix)
+    theirs = muon._zeropower_via_newtonschulz(matrix, (3.4445, -4.7750, 2.0315), 5, 1e-7)
+    assert error(nearly_orthogonal(matrix, dtype), expected) < max(
+        0.05, 1.1 * error(theirs, expected)
+    )
+
+
+@BOTH
+@pytest.mark.parametrize("shape", SHAPES)
+def test_matrices_do_not_depend_on_each_other(shape, dtype):
+    both = torch.randn(2, *shape, generator=torch.Generator().manual_seed(1))
+    both[1] *= 100
+    found = orthogonalize(both, dtype)
+    for matrix, result in zip(both, found, strict=True):
+        torch.testing.assert_close(result, nearly_orthogonal(matrix, dtype), rtol=1e-2, atol=1e-2)

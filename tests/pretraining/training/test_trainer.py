@@ -39,8 +39,7 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
         {},
         {"dropout": 0.2, "accumulate_gradient": 3},
         {"negatives": None},
-        {"optimizer": "adagrad", "precision": "float32"},
-        {"optimizer": "adagrad", "negatives": None},
+        {"optimizer": "adagrad"},
     ],
     ids=str,
 )
@@ -170,17 +169,6 @@ def test_a_damaged_checkpoint_is_an_error_and_not_a_new_start(corpus, make_confi
             checkpoint.load(tmp_path / "run")
 
 
-@pytest.mark.parametrize("name, value", [("bilm", None), ("since", {"else": 1}), ("step", None)])
-def test_a_checkpoint_with_a_damaged_entry_is_refused(corpus, make_config, tmp_path, name, value):
-    next(train(make_config(), corpus, tmp_path / "run"))
-    (path,) = (tmp_path / "run" / "checkpoint").glob("current.pt")
-    state = torch.load(path, weights_only=True)
-    del state[name]
-    torch.save({**state, name: value} if value is not None else state, path)
-    with pytest.raises(ValueError, match="checkpoint in .* is damaged"):
-        next(train(make_config(), corpus, tmp_path / "run", resume=True))
-
-
 def test_the_callers_torch_is_left_as_it_was(corpus, make_config, tmp_path):
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -301,13 +289,11 @@ def default_type(dtype):
 @pytest.mark.parametrize(
     "outside",
     [
-        torch.no_grad(),
         torch.inference_mode(),
         torch.autocast("cpu", torch.bfloat16),
         default_type(torch.float64),
-        default_type(torch.bfloat16),
     ],
-    ids=["no_grad", "inference_mode", "autocast", "float64", "bfloat16"],
+    ids=["inference_mode", "autocast", "float64"],
 )
 def test_the_settings_of_torch_outside_a_run_change_nothing(corpus, make_config, tmp_path, outside):
     config = make_config(max_steps=6, precision="float32")
