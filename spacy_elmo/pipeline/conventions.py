@@ -37,6 +37,9 @@ CLEARNLP = {
 }
 ONTONOTES = {"PER": "PERSON"}
 
+# displaCy draws unknown labels grey. spaCy finds this table by an entry point.
+DISPLACY_COLORS = {"MISC": "#c887fb", "PER": "#aa9cfc"}
+
 # Labels of UD that `spacy.explain` does not know.
 _EXPLANATIONS = {
     "acl:relcl": "relative clause modifier",

@@ -9,13 +9,13 @@ from spacy.symbols import NOUN, NUM, PRON, PROPN, PUNCT
 from spacy.tokens import Doc, Span, Token
 
 _NOMINAL = {NOUN, PROPN, PRON}
-# Relations of words that belong to the chunk of their head, before and after the head. "poss" and "predet" are names of
-# ClearNLP, which the component `spacy_conventions` can write.
+# Relations of words that belong to the chunk of their head, before and after the head, without their subtypes or with
+# them. "poss" and "predet" are names of ClearNLP, which the component `spacy_conventions` can write.
 _BEFORE = {
-    "amod", "compound", "det", "det:predet", "fixed", "flat", "goeswith", "nmod:desc", "nmod:poss", "nmod:unmarked",
-    "nummod", "nummod:gov", "poss", "predet",
+    "amod", "compound", "det", "fixed", "flat", "goeswith", "nmod:desc", "nmod:poss", "nmod:unmarked", "nummod",
+    "poss", "predet",
 }  # fmt: skip
-_AFTER = {"compound", "fixed", "flat", "flat:foreign", "flat:name", "goeswith"}
+_AFTER = {"compound", "fixed", "flat", "goeswith"}
 # "Chapter 5", "September 11"
 _NUMBER_AFTER = {"nummod", "nmod:unmarked"}
 # Adjectives and determiners also follow the noun in languages that inflect them: Latin "populus Romanus".
@@ -59,13 +59,15 @@ def _is_part(token: Token) -> bool:
 
 
 def _describes(token: Token) -> bool:
+    relations = {token.dep_, token.dep_.partition(":")[0]}
     if token.i < token.head.i:
-        return token.dep_ in _BEFORE
-    if token.dep_ in _AFTER:
+        return not relations.isdisjoint(_BEFORE)
+    if not relations.isdisjoint(_AFTER):
         return True
-    if token.pos == NUM and token.dep_ in _NUMBER_AFTER:
+    if token.pos == NUM and not relations.isdisjoint(_NUMBER_AFTER):
         return token.i == token.head.i + 1
-    return token.dep_ in _INFLECTED_AFTER and token.lang_ != "en"
+    # A participle with words of its own is a clause.
+    return token.lang_ != "en" and not token.n_rights and not relations.isdisjoint(_INFLECTED_AFTER)
 
 
 def _first(head: Token) -> int:

@@ -7,6 +7,7 @@ import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy import displacy
 from spacy.tokens import Doc, Span
 
 from spacy_elmo.pipeline.noun_chunks import noun_chunks
@@ -140,6 +141,12 @@ def test_iterator_stays_with_the_pipeline(tmp_path):
     french = spacy.blank("fr")
     french.add_pipe("spacy_conventions")
     assert french.vocab.get_noun_chunks is not noun_chunks
+
+
+def test_displacy_has_colours():
+    doc = NLP("Anna")
+    doc.ents = [Span(doc, 0, 1, "PER")]
+    assert "#aa9cfc" in displacy.render(doc, style="ent", jupyter=False)
 
 
 def test_every_label_is_explained():
