@@ -1,5 +1,6 @@
 """Tiny pipelines with an elmo, and examples to train them on."""
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from spacy.training import Example
 from thinc.api import Model, Optimizer
 
 from spacy_elmo.bilm.kernels import native
+from tests import tiny
 
 TEXTS = [
     "Anna met Bob in Paris. It rained!",
@@ -115,6 +117,35 @@ def gradients(nlp: Language) -> dict[str, np.ndarray]:
     nlp.get_pipe("elmo").source.backward()
     named = bilm(nlp).named_parameters()
     return {name: p.grad.numpy().copy() for name, p in named if p.grad is not None}
+
+
+def mix_and_output(nlp: Language, name: str) -> tuple[Model, Model]:
+    """Return the mix and the output layer of a tagger."""
+    model = nlp.get_pipe(name).model
+    return mixes(model)[0], model.layers[-1]
+
+
+def autograd(nlp: Language, batch: list[Example], names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return the gradient of the loss of some taggers, by one graph of torch over all of it."""
+    reference = copy.deepcopy(bilm(nlp))
+    reference.zero_grad()
+    loss = torch.zeros(())
+    for name in names:
+        mix, softmax = mix_and_output(nlp, name)
+        weight, bias = (torch.from_numpy(softmax.layers[0].get_param(p).copy()) for p in "Wb")
+        scalars = torch.from_numpy(mix.get_param("scalars").copy())
+        scale, labels = mix.get_param("scale").item(), nlp.get_pipe(name).labels
+        for example in batch:
+            words = [token.text for token in example.reference]
+            layers = reference(*tiny.batch(reference, [words])).layers
+            mixed = (1 + scale) * (torch.softmax(scalars, 0)[:, None, None] * layers).sum(0)
+            gold = torch.tensor([labels.index(token.tag_) for token in example.reference])
+            loss = loss + torch.nn.functional.cross_entropy(
+                mixed @ weight.T + bias, gold, reduction="sum"
+            )
+    if loss.requires_grad:
+        loss.backward()
+    return {n: p.grad.numpy() for n, p in reference.named_parameters() if p.grad is not None}
 
 
 def training_layers(nlp: Language, docs: list[Doc]) -> list[np.ndarray]:

@@ -191,22 +191,6 @@ def test_loading_does_not_forget_what_is_trained(weights, tmp_path):
     assert changed and all(name.startswith("lstm.1.") for name in changed)
 
 
-def test_a_copied_pipeline_trains_alone(weights):
-    """`copy.deepcopy(nlp)` keeps all model ids, so the copy and the original would share the optimizer's moments."""
-    nlp = pipelines.listening(weights)
-    optimizer = pipelines.trained(nlp)
-    copied = copy.deepcopy(nlp)
-    assert copied.get_pipe("elmo").listeners[0] is not nlp.get_pipe("elmo").listeners[0]
-    before = pipelines.parameters(nlp)
-    pipelines.awaken(copied, "tagger")
-    pipelines.step(copied, optimizer)
-    assert not pipelines.changed(before, pipelines.parameters(nlp))
-    assert pipelines.changed(before, pipelines.parameters(copied)) == set(before)
-    shims = [one.get_pipe("elmo").model.shims[0].id for one in (nlp, copied)]
-    assert len(set(shims)) == 2
-    assert {optimizer.nr_update[shims[1], name] for name in before} == {1}
-
-
 # With others
 
 

@@ -185,16 +185,6 @@ def test_nobody_adds_a_gradient(trained, docs):
     assert trained.backward() == 0 and not gradients(trained)
 
 
-def test_frozen(nlp, docs, monkeypatch):
-    source = nlp.get_pipe("elmo").source
-    computed = counted(source, monkeypatch)
-    source.begin(docs)
-    for _ in range(2):
-        layers, add_gradient = source.layers(docs, True)
-        assert add_gradient is None
-    assert sum(computed) == 3 and source.backward() == 0
-
-
 @pytest.mark.parametrize("cache_mb", [0, 1])
 def test_frozen_uses_layers_of_the_present_weights_on_a_doc(weights, monkeypatch, cache_mb):
     """With annotating_components, nothing is computed twice, with a cache or without one."""

@@ -82,16 +82,6 @@ def test_every_sentence_equals_the_oracle(weights, max_batch_tokens):
     assert (np.abs(cold - doc._.elmo_layers)[1:].max(axis=(1, 2)) > 1e-2).all()
 
 
-def test_a_start_state_of_zeros_is_zero(tmp_path, without):
-    warm = pipelines.blank(write(tmp_path, ZEROS), **WARM)
-    for one, other in zip(
-        pipelines.layers(warm, TEXTS),
-        pipelines.layers(pipelines.blank(without), TEXTS),
-        strict=True,
-    ):
-        assert_array_equal(one, other)
-
-
 def test_zero_is_the_default_and_overlooks_the_state(weights, without):
     for options in ({}, {"start": "zero"}):
         one, other = pipelines.blank(weights, **options), pipelines.blank(without, **options)

@@ -186,25 +186,6 @@ def test_docs_without_layers_are_supplied(tagged, part):
     listener.predict([fresh(nlp)])  # no second warning
 
 
-def test_next_listener_does_not_compute_again(tagged, monkeypatch):
-    nlp, listener = tagged
-    elmo = nlp.get_pipe("elmo")
-    doc = fresh(nlp)
-    with pytest.warns(UserWarning, match="did not run"):
-        listener.predict([doc])
-    monkeypatch.setattr(type(elmo), "predict", lambda *args: 1 / 0)
-    listener.predict([doc])
-
-
-def test_disabled_upstream(tagged):
-    """A naive listener would predict from zeros without a warning."""
-    nlp, _ = tagged
-    expected = [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
-    with nlp.select_pipes(disable="elmo"), pytest.warns(UserWarning, match="did not run"):
-        actual = [[token.tag_ for token in doc] for doc in nlp.pipe(TEXTS)]
-    assert actual == expected
-
-
 def test_stored_layers_are_read_where_the_upstream_is_disabled(tagged, monkeypatch):
     """The layers on the Docs are used, so nothing is computed, and there is no warning."""
     nlp, _ = tagged

@@ -12,7 +12,6 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 from spacy.tokens import Doc
-from spacy.training import Example
 
 from spacy_elmo.pipeline.encode.encoder import configure, shim_of
 from spacy_elmo.pipeline.encode.shim import BiLMShim
@@ -205,19 +204,6 @@ def test_layers_on_demand_come_from_the_cache(nlp, read):
     assert computed == [1, 1, 0, 0]
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-def test_frozen_and_annotating_components(weights, monkeypatch, frozen):
-    """`pipe` cannot know that it runs in training; the first listener that trains tells the cache. Then the cache
-    stores what is predicted for the second time, so the fourth epoch is the first one that computes nothing."""
-    nlp = pipelines.listening(weights, frozen=frozen)
-    optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
-    elmo = nlp.get_pipe("elmo")
-    computed = counted(elmo.model, monkeypatch)
-    for epoch in range(4):
-        pipelines.step(nlp, optimizer, exclude=["elmo"], annotates=["elmo"])
-        assert sum(computed) == 3 * min(epoch + 1, 3)
-
-
 def test_only_so_many_docs_are_remembered(nlp, read, monkeypatch):
     """Here one; the others are computed at each call."""
     monkeypatch.setattr("spacy_elmo.pipeline.store.cache.MOST_KEYS", 1)
@@ -269,22 +255,3 @@ def test_the_dev_part_takes_the_space_that_is_left(weights, monkeypatch):
         elmo.predict([Doc(nlp.vocab, words=dev)])
     pipelines.training_layers(nlp, docs(nlp)[:2])
     assert sum(computed) == 3
-
-
-def test_evaluation_scores_the_same_from_the_cache(weights):
-    """Each evaluation of a training run has the same scores with cached layers as with computed ones."""
-    scores = {}
-    for cache_mb in (0, 1):
-        nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
-        optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
-        optimizer.learn_rate = 0.1
-        held_out = [
-            Example.from_dict(doc, {"tags": [str(len(word)) for word in doc]})
-            for doc in nlp.tokenizer.pipe(pipelines.TEXTS)
-        ]
-        scores[cache_mb] = []
-        for _ in range(12):
-            pipelines.step(nlp, optimizer)
-            scores[cache_mb].append(nlp.evaluate(held_out)["tag_acc"])
-    assert scores[0] == scores[1]
-    assert len(set(scores[0])) > 1
