@@ -1,7 +1,6 @@
 """The shipped configs add ELMo in the same way, and differ from their baselines in nothing else."""
 
 import pytest
-from spacy.language import DEFAULT_CONFIG_PATH
 from spacy.util import load_config
 
 from tests.consumers import CONFIGS, NAMES, filled
@@ -13,11 +12,6 @@ COMPONENTS += ["spancat", "entity_linker"]
 
 def elmo_config(name):
     return load_config(CONFIGS / f"{name}_elmo.cfg")
-
-
-def test_every_trainable_component_has_one():
-    assert set(COMPONENTS) | {"treebank"} == set(NAMES)
-    assert set(BASELINES) == {"ner", "tagger", "textcat", "parser"}
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -57,21 +51,3 @@ def test_one_way_in(name):
                 config[section].pop(key, None)
             config[section].get("optimizer", {}).pop("use_averages", None)
         assert own[section] == ner[section]
-
-
-@pytest.mark.parametrize("name", COMPONENTS)
-def test_names_and_categories_have_a_dropout_and_averages_of_their_own(name):
-    training = filled(f"{name}_elmo").interpolate()["training"]
-    recipe = training["dropout"], training["optimizer"]["use_averages"]
-    assert recipe == (
-        (0.3, True) if name in ("ner", "textcat", "textcat_multilabel") else (0.1, False)
-    )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_files_say_only_what_spacy_does_not_fill_in(name):
-    """Of the section [training]; the two that they repeat are demanded by `spacy train`."""
-    stated = load_config(CONFIGS / f"{name}_elmo.cfg")["training"]
-    defaults = load_config(DEFAULT_CONFIG_PATH)["training"]
-    repeated = {key for key, value in stated.items() if defaults.get(key) == value}
-    assert repeated == {"seed", "gpu_allocator"}

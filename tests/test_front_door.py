@@ -48,12 +48,6 @@ def test_unknown_name():
         from spacy_elmo import Elmo  # noqa: F401
 
 
-def test_no_name_is_a_module():
-    """The import of a module `spacy_elmo.embed` would replace the function of this name."""
-    modules = {path.stem for path in PACKAGE.iterdir()}
-    assert not modules & set(NAMES)
-
-
 def test_after_the_import_of_their_modules():
     """A name is its object also when its module was imported first, each in a fork with nothing of the package."""
     code = f"""

@@ -39,7 +39,3 @@ def test_notebook_runs_and_prints_what_it_shows(path, tmp_path):
     client.execute(cwd=str(tmp_path / "notebooks"))
     assert printed(notebook) == saved
     assert any(saved)
-
-
-def test_there_are_notebooks():
-    assert {path.name for path in NOTEBOOKS} == {"first_steps.ipynb", "ner.ipynb"}

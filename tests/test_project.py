@@ -1,6 +1,5 @@
 """The spaCy project: it reads the data folder and never writes to it."""
 
-import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 from weasel.cli.assets import project_assets
 from weasel.cli.run import project_run
-from weasel.util import load_project_config
 
 from spacy_elmo.bilm.weights import Weights
 
@@ -64,12 +62,6 @@ def test_assets_leave_the_data_folder_alone(project, data):
     assert (project / "assets/ner/wnut17-train.tsv").read_text().startswith("May\t")
 
 
-def test_asset_destinations_are_literal():
-    config = srsly.read_yaml(ROOT / "project.yml")
-    assert config["assets"]
-    assert all(re.fullmatch(r"assets/[\w./-]+", asset["dest"]) for asset in config["assets"])
-
-
 def test_corpus_reads_the_data_folder(project, data, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     before = snapshot(data)
@@ -81,22 +73,6 @@ def test_corpus_reads_the_data_folder(project, data, monkeypatch):
         (doc,) = DocBin().from_disk(path).get_docs(Vocab())
         assert [token.text for token in doc] == ["Ann", part]
         assert [ent.text for ent in doc.ents] == ["Ann"]
-
-
-def test_default_data_is_in_the_repository(project):
-    """A fresh clone has what the commands need: every dependency that no command makes."""
-    config = load_project_config(project)
-    made = {path for command in config["commands"] for path in command.get("outputs", [])}
-    needed = {path for command in config["commands"] for path in command.get("deps", [])}
-    assert [path for path in sorted(needed - made) if not (ROOT / path).exists()] == []
-
-
-def test_workflows_name_commands(project):
-    config = load_project_config(project)
-    commands = {command["name"] for command in config["commands"]}
-    assert {name for steps in config["workflows"].values() for name in steps} <= commands
-    # A workflow hides a command of its own name.
-    assert not commands & set(config["workflows"])
 
 
 @pytest.fixture(scope="module")

@@ -67,12 +67,6 @@ def test_command_and_config_agree(page, tmp_path, monkeypatch, choices):
     assert filled["nlp"]["pipeline"] == ["elmo", *choices["components"]]
 
 
-def test_a_language_without_bundled_weights(page):
-    choose(page, ["ner"], lang="la")
-    assert "--lang la" in text(page, "command")
-    assert load_config_from_str(text(page, "config"))["components"]["elmo"]["weights"] == "auto"
-
-
 def test_the_page_asks_for_nothing_and_complains_of_nothing(page):
     choose(page, ["ner"])
     page.find_element("css selector", "[data-copies=command]").click()

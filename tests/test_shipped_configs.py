@@ -105,14 +105,3 @@ def test_plain_install(environment, tmp_path, elsewhere):
     folder, found = environment.configs(elsewhere)
     assert environment.is_inside(folder) and found == expected
     assert environment.configs(one) == (one / "configs", expected | {"later"})
-
-
-@pytest.mark.slow
-@needs_pip
-def test_editable_install_and_a_second_checkout(environment, tmp_path, elsewhere):
-    """Code that runs in another checkout reads the configs of that one."""
-    one, two = checkout(tmp_path / "one", "mine"), checkout(tmp_path / "two", "yours")
-    environment.pip_install("-e", ".", cwd=one)
-    assert environment.configs(elsewhere) == (one / "configs", names(one))
-    assert environment.configs(two) == (two / "configs", names(two))
-    assert names(one) - names(two) == {"mine"}

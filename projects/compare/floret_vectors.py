@@ -13,6 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import floret
+
 
 def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
     """Train the vectors and write their folder. It exists only when it is complete.
@@ -20,20 +22,7 @@ def train(text: Path, out: Path, *, lang: str = "en", threads: int = 1) -> None:
     Args:
         text: file of tokens separated by spaces.
         out: folder of the vectors, for `--paths.vectors`.
-
-    Raises:
-        ImportError: floret is not installed.
-        OSError: the text does not exist.
-        subprocess.CalledProcessError: spaCy could not read the vectors.
     """
-    try:
-        import floret
-    except ImportError as error:
-        raise ImportError("floret is not installed: python -m pip install floret") from error
-    if not text.is_file():
-        raise FileNotFoundError(
-            f"There is no file {text} with tokenized text; tokenize_text.py writes one"
-        )
     model = floret.train_unsupervised(
         str(text), model="cbow", mode="floret", dim=300, minn=4, maxn=5, hashCount=2, bucket=50_000,
         thread=threads, verbose=1,
@@ -54,11 +43,8 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--lang", default="en", help="language of the vectors")
     args = parser.parse_args()
-    try:
-        threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
-        train(args.text, args.out, lang=args.lang, threads=threads)
-    except (ImportError, OSError, ValueError, subprocess.CalledProcessError) as error:
-        raise SystemExit(str(error)) from error
+    threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
+    train(args.text, args.out, lang=args.lang, threads=threads)
 
 
 if __name__ == "__main__":

@@ -45,13 +45,10 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("pipelines", type=Path, nargs="+", metavar="PIPELINE")
     args = parser.parse_args()
-    try:
-        joined = join(args.pipelines)
-        # Otherwise components of an older pipeline would stay.
-        shutil.rmtree(args.out, ignore_errors=True)
-        joined.to_disk(args.out)
-    except (OSError, ValueError) as error:
-        raise SystemExit(str(error)) from error
+    joined = join(args.pipelines)
+    # Otherwise components of an older pipeline would stay.
+    shutil.rmtree(args.out, ignore_errors=True)
+    joined.to_disk(args.out)
 
 
 if __name__ == "__main__":

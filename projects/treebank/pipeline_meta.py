@@ -68,14 +68,8 @@ def main() -> None:
         help="further fields of the meta, such as description and notes (default: none)",
     )  # fmt: skip
     args = parser.parse_args()
-    for name, licence in args.source:
-        if not licence:
-            raise SystemExit(f"The licence of {name} is empty: set it, for example to CC BY-SA 4.0")
-    try:
-        meta, *scores = map(srsly.read_json, [args.pipeline / "meta.json", *args.scores])
-        card = srsly.read_json(args.card) if args.card else {}
-    except (OSError, ValueError) as error:
-        raise SystemExit(str(error)) from error
+    meta, *scores = map(srsly.read_json, [args.pipeline / "meta.json", *args.scores])
+    card = srsly.read_json(args.card) if args.card else {}
     srsly.write_json(args.out, package_meta(meta, scores, args.source, card))
 
 

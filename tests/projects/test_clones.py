@@ -1,6 +1,7 @@
 """Each project, cloned from a local repository into an empty folder, runs on the sample."""
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,6 @@ from spacy_elmo.pipeline.training_config import shipped_configs
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "corpus" / "sample"
-NAMES = ("language", "treebank", "compare")
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +60,6 @@ def run(folder, name, **variables):
     return call(folder, "project", "run", name, ".", *options)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_workflows_name_commands(name, tmp_path):
-    shutil.copy(ROOT / "projects" / name / "project.yml", tmp_path)
-    config = load_project_config(tmp_path)
-    commands = {command["name"] for command in config["commands"]}
-    assert {name for steps in config["workflows"].values() for name in steps} <= commands
-    # A workflow hides a command of its own name.
-    assert not commands & set(config["workflows"])
-
-
 @pytest.mark.slow
 def test_treebank(repository, tmp_path):
     folder = cloned(repository, tmp_path, "treebank")
@@ -104,17 +94,11 @@ def test_treebank(repository, tmp_path):
 SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v4", "max_steps": 20}
 
 
-@pytest.fixture(scope="module")
-def compared(repository, tmp_path_factory):
-    """The project `compare` after its run on names, and what that printed."""
-    folder = cloned(repository, tmp_path_factory.mktemp("clone"), "compare")
-    return folder, run(folder, "ner", **SHORT)
-
-
 @pytest.mark.slow
-def test_compare(compared):
-    folder, text = compared
-    assert "| sample | ner_baseline | F1 | 0 |" in text and "| sample | ner_elmo | F1 |" in text
+def test_compare(repository, tmp_path):
+    folder = cloned(repository, tmp_path, "compare")
+    text = run(folder, "ner", **SHORT)
+    assert "| sample | ner_baseline | F1 |" in text and "| sample | ner_elmo | F1 |" in text
     baseline, elmo = (
         spacy.load(folder / f"training/sample/{name}-0/model-best")
         for name in ("ner_baseline", "ner_elmo")
@@ -122,26 +106,35 @@ def test_compare(compared):
     assert baseline.pipe_names == ["ner"] and elmo.pipe_names == ["elmo", "ner"]
     # What is done is not done again.
     assert "Skipping 'compare'" in run(folder, "ner", **SHORT)
-
-
-@pytest.mark.slow
-def test_compare_with_static_vectors(compared):
-    """The config differs from that with ELMo by the static vectors only."""
     pytest.importorskip("floret")
-    folder, _ = compared
     assert "| sample | ner_elmo_vectors | F1 |" in run(folder, "vectors", **SHORT)
     nlp = spacy.load(folder / "training/sample/ner_elmo_vectors-0/model-best")
     assert nlp.vocab.vectors.shape == (50_000, 300)
-    block, without = (
-        config.interpolate()["components"]["ner"]["model"]["tok2vec"]
-        for config in (
-            nlp.config,
-            spacy.load(folder / "training/sample/ner_elmo-0/model-best").config,
-        )
+    embed = nlp.config["components"]["ner"]["model"]["tok2vec"]["embed"]
+    assert embed["include_static_vectors"] is True
+
+
+@pytest.mark.parametrize(
+    "text, sentences",
+    [
+        ("May\tB-PER\nleft\tO\n\t\nHe\tO\n", 2),  # As in the released WNUT17.
+        ("May left\n", None),
+        ("May\tB\n", None),
+    ],
+)
+def test_iob2_text(tmp_path, monkeypatch, text, sentences):
+    (tmp_path / "in.tsv").write_text(text)
+    monkeypatch.setattr(
+        sys, "argv", ["convert_ner.py", str(tmp_path / "in.tsv"), str(tmp_path / "a.spacy")]
     )
-    assert block["embed"].pop("include_static_vectors") is True
-    assert without["embed"].pop("include_static_vectors") is False
-    assert block == without
+    program = str(ROOT / "projects/compare/convert_ner.py")
+    if sentences is None:
+        with pytest.raises(SystemExit, match="in.tsv:1: "):
+            runpy.run_path(program, run_name="__main__")
+        return
+    runpy.run_path(program, run_name="__main__")
+    docs = list(DocBin().from_disk(tmp_path / "a.spacy").get_docs(Vocab()))
+    assert len(docs) == sentences and [ent.text for ent in docs[0].ents] == ["May"]
 
 
 @pytest.mark.slow
