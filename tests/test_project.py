@@ -8,8 +8,6 @@ import pytest
 import spacy
 import srsly
 from confection import Config
-from spacy.tokens import DocBin
-from spacy.vocab import Vocab
 from weasel.cli.assets import project_assets
 from weasel.cli.run import project_run
 
@@ -60,19 +58,6 @@ def test_assets_leave_the_data_folder_alone(project, data):
     project_assets(project, overrides={"vars.data": str(data)})
     assert snapshot(data) == before
     assert (project / "assets/ner/wnut17-train.tsv").read_text().startswith("May\t")
-
-
-def test_corpus_reads_the_data_folder(project, data, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    before = snapshot(data)
-    overrides = {"vars.data": str(data), "vars.dataset": "wnut17"}
-    project_run(project, "corpus", overrides=overrides, capture=True)
-    assert snapshot(data) == before
-    for part in ("train", "dev", "test"):
-        path = project / "corpus" / "ner" / f"wnut17-{part}.spacy"
-        (doc,) = DocBin().from_disk(path).get_docs(Vocab())
-        assert [token.text for token in doc] == ["Ann", part]
-        assert [ent.text for ent in doc.ents] == ["Ann"]
 
 
 @pytest.fixture(scope="module")
