@@ -213,7 +213,9 @@ def embed(
         text: file, folder or glob pattern. A document of the corpus is a line, a record, a Doc or a sentence,
             depending on the type of file.
         out: folder for the files `part-00000.parquet`, ...; with `format` "hdf5", the file to write.
-        layers, dtype, unit: see `Embedder`.
+        layers: see `Embedder`.
+        dtype: see `Embedder`.
+        unit: see `Embedder`.
         format: "parquet" (see the module `spacy_elmo.lab.embed`), or "hdf5" in the layout of bilm-tf: a dataset
             for each document, named "0", "1", ..., of the shape (layers, tokens, width).
         tokenized: True if the texts are already tokenized, with spaces between the tokens.
