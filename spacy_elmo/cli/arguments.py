@@ -1,26 +1,20 @@
-"""Definitions of the arguments and options that several commands share."""
+"""Arguments and options that several commands share, and what they stand for: pipelines, settings, lines of the
+standard input."""
 
-from enum import Enum
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from spacy.cli._util import NoSuchOption, parse_config_overrides
 
+from .output import msg
 
-class LayersChoice(str, Enum):
-    """Choices of `--layers`."""
-
-    all = "all"
-    average = "average"
-    top = "top"
-
-
-class DTypeChoice(str, Enum):
-    """Choices of `--dtype`."""
-
-    float32 = "float32"
-    float16 = "float16"
-
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 PipelineArgument = Annotated[
     str,
@@ -49,14 +43,7 @@ ConfigArgument = Annotated[
 ]
 LanguageOption = Annotated[
     str | None,
-    typer.Option("--lang", help="Language code, such as en. Default: the language of the weights"),
-]
-TokenizerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--lang",
-        help="Language code of the spaCy tokenizer to use. Default: the tokenizer of the weights",
-    ),
+    typer.Option("--lang", "-l", help="Language code, such as la. Default: that of the weights"),
 ]
 TokenizedOption = Annotated[
     bool,
@@ -66,11 +53,50 @@ TokenizedOption = Annotated[
         " a sentence",
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar")]
+ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace earlier output")]
 GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID, or -1 for the CPU")]
 CodeOption = Annotated[
     Path | None,
-    typer.Option(
-        "--code", "-c", help="Python file with additional code, such as registered functions"
-    ),
+    typer.Option("--code", "-c", help="Python file to import first, with registered functions"),
 ]
+JsonOutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="JSON file to write the results to")
+]
+
+
+def config_overrides(extra_args: list[str]) -> dict[str, Any]:
+    """Return the overrides at the end of a command line as {"section.key": value}."""
+    try:
+        return parse_config_overrides(extra_args)
+    except NoSuchOption as error:
+        raise ValueError(
+            f"This command has no option {error.option_name} (see --help). To override a setting of the config, write"
+            " its section as well, for example --training.max_steps 1000"
+        ) from error
+
+
+def load_pipeline(
+    source: str, *, lang: str | None = None, tokenized: bool = False, gpu_id: int = -1
+) -> Language:
+    """Load a pipeline or weights (see `corpora.pipelines.load_pipeline`) on a GPU or the CPU. Print the warnings."""
+    if gpu_id >= 0:
+        from spacy import require_gpu
+
+        require_gpu(gpu_id)
+    from ..lab.corpora import pipelines
+
+    nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)
+    for warning in warnings:
+        msg.warn(warning)
+    return nlp
+
+
+def standard_input() -> Iterator[tuple[int, str]]:
+    """Yield the number (from 1) and the text of each line of the standard input, which is UTF-8 in any locale.
+    White space around the text and a byte order mark are removed."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            text = line.decode("utf8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"Standard input, line {number}: {error}") from error
+        yield number, text.removeprefix("\ufeff").strip()

@@ -7,37 +7,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from spacy.cli._util import import_code
-from wasabi import msg
 
 from .arguments import (
-    CodeOption,
     CorpusArgument,
-    DTypeChoice,
+    ForceOption,
     GpuOption,
     LanguageOption,
-    LayersChoice,
     PipelineArgument,
-    QuietOption,
     TokenizedOption,
+    load_pipeline,
 )
-from .errors import report_errors
-from .pipelines import load_pipeline, use_gpu
-from .progress import reading_bar
+from .output import msg, reading_bar
 
-
-class FormatChoice(str, Enum):
-    """Choices of `--format`."""
-
-    parquet = "parquet"
-    hdf5 = "hdf5"
-
-
-class UnitChoice(str, Enum):
-    """Choices of `--unit`."""
-
-    token = "token"
-    span = "span"
+Format = Enum("Format", {"parquet": "parquet", "hdf5": "hdf5"}, type=str)
+Layers = Enum("Layers", {"all": "all", "average": "average", "top": "top"}, type=str)
+DType = Enum("DType", {"float32": "float32", "float16": "float16"}, type=str)
+Unit = Enum("Unit", {"token": "token", "span": "span"}, type=str)
 
 
 def embed_cli(
@@ -46,28 +31,18 @@ def embed_cli(
     out: Annotated[
         Path, typer.Argument(metavar="OUT", help="Folder of the Parquet files, or HDF5 file")
     ],
-    file_format: Annotated[
-        FormatChoice, typer.Option("--format", help="File format of the vectors")
-    ] = FormatChoice.parquet,
+    format: Annotated[Format, typer.Option(help="File format")] = Format.parquet,
     layers: Annotated[
-        LayersChoice,
-        typer.Option(help="Write all layers, the average of all layers, or the top layer"),
-    ] = LayersChoice.all,
-    dtype: Annotated[
-        DTypeChoice, typer.Option(help="Data type of the vectors")
-    ] = DTypeChoice.float32,
+        Layers, typer.Option(help="All layers, the average of all layers, or the top layer")
+    ] = Layers.all,
+    dtype: Annotated[DType, typer.Option(help="Data type of the vectors")] = DType.float32,
     unit: Annotated[
-        UnitChoice,
-        typer.Option(help="Write a vector for each token, or for each span (sentence): their mean"),
-    ] = UnitChoice.token,
+        Unit, typer.Option(help="A vector for each token, or the mean of each span (sentence)")
+    ] = Unit.token,
     tokenized: TokenizedOption = False,
     lang: LanguageOption = None,
-    force: Annotated[
-        bool, typer.Option("--force", "-f", help="Replace the vectors in OUT")
-    ] = False,
+    force: ForceOption = False,
     gpu_id: GpuOption = -1,
-    quiet: QuietOption = False,
-    code: CodeOption = None,
 ) -> None:
     """Write the vectors of a corpus to disk.
 
@@ -76,16 +51,13 @@ def embed_cli(
 
     An hdf5 file has the layout of bilm-tf: the dataset "7" has the vectors of the eighth document.
     """
-    with report_errors():
-        import_code(code)
-        use_gpu(gpu_id)
-        from ..lab.corpora.documents import corpus_files
-        from ..lab.embed import embed
+    from ..lab.corpora.documents import corpus_files
+    from ..lab.embed import embed
 
-        nlp = load_pipeline(source, lang=lang, tokenized=tokenized)
-        with reading_bar(lambda: corpus_files(text), quiet=quiet):
-            embed(
-                nlp, text, out, layers=layers.value, dtype=dtype.value, unit=unit.value,
-                format=file_format.value, tokenized=tokenized, force=force,
-            )  # fmt: skip
+    nlp = load_pipeline(source, lang=lang, tokenized=tokenized, gpu_id=gpu_id)
+    with reading_bar(corpus_files(text)):
+        embed(
+            nlp, text, out, layers=layers.value, dtype=dtype.value, unit=unit.value,
+            format=format.value, tokenized=tokenized, force=force,
+        )  # fmt: skip
     msg.good(f"Vectors: {out}")

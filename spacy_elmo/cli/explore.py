@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import webbrowser
-from types import FrameType
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from .arguments import WeightsArgument
-from .errors import report_errors
-from .progress import reading_bar
+from .output import msg, reading_bar
 
 
 def explore_cli(
@@ -40,23 +37,19 @@ def explore_cli(
     with a similar spelling, the words that the language model predicts in this context, and how surprising
     each word is. Only this machine can reach the server. Ctrl-C ends the server.
     """
-    with report_errors():
-        from ..lab.corpora.documents import corpus_files
-        from ..lab.explore.explorer import Explorer
-        from ..lab.explore.server import listen, make_server
-        from ..lab.explore.word_index import is_embedded
+    from ..lab.corpora.documents import corpus_files
+    from ..lab.explore.explorer import Explorer
+    from ..lab.explore.server import listen, make_server
+    from ..lab.explore.word_index import is_embedded
 
-        signal.signal(signal.SIGTERM, _interrupt)  # so temporary files are removed
-        with contextlib.closing(listen(port)) as listening:
-            with reading_bar(lambda: corpus_files(corpus), quiet=is_embedded(corpus)):
-                explorer = Explorer.load(source, corpus)
-            with contextlib.closing(make_server(explorer, listening)) as server:
-                address = f"http://{server.effective_host}:{server.effective_port}/"
-                msg.good(f"Open {address} in a browser. Press Ctrl-C to end the server")
-                if not no_browser:
-                    webbrowser.open(address)
-                server.run()  # until a KeyboardInterrupt
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    # SIGTERM as Ctrl-C, so that temporary files are removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.closing(listen(port)) as listening:
+        with reading_bar([] if is_embedded(corpus) else corpus_files(corpus)):
+            explorer = Explorer.load(source, corpus)
+        with contextlib.closing(make_server(explorer, listening)) as server:
+            address = f"http://{server.effective_host}:{server.effective_port}/"
+            msg.good(f"Open {address} in a browser. Press Ctrl-C to end the server")
+            if not no_browser:
+                webbrowser.open(address)
+            server.run()  # until a KeyboardInterrupt

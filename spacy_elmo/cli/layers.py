@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg
 
 from .arguments import CodeOption
-from .errors import report_errors
-from .output_files import check_suffix, write_json
+from .output import check_out, msg, write_json
 
 
 def layers_cli(
@@ -33,37 +31,31 @@ def layers_cli(
 
     Layer 0 depends only on the word, not on its context.
     """
-    with report_errors():
-        import_code(code)
-        check_suffix(out, ".png", ".json")
-        from ..lab.corpora.pipelines import saved_pipeline
-        from ..lab.layer_charts import distinct_names, layer_chart, layer_weights
+    import_code(code)
+    check_out(out, ".png", ".json")
+    from ..lab.corpora.pipelines import saved_pipeline
+    from ..lab.layer_charts import distinct_names, layer_chart, layer_weights
 
-        if out is not None and out.suffix == ".png":
-            from ..lab.figures import save_figure
-        mixes = [
-            (name, mix)
-            for name, pipeline in zip(distinct_names(pipelines), pipelines, strict=True)
-            for mix in layer_weights(saved_pipeline(pipeline))
-        ]
-        named = [
-            (" ".join(part for part in (name, mix.component, mix.place) if part), mix)
-            for name, mix in mixes
-        ]
-        if out is not None and out.suffix == ".png":
-            save_figure(layer_chart(named), out)
-        elif out is not None:
-            write_json(out, [{"pipeline": name, **asdict(mix)} for name, mix in mixes])
-    n_layers = max(len(mix.weights) for _, mix in named)
-    header = ("Component", "Layers", "Gamma", *(f"Layer {layer}" for layer in range(n_layers)))
-    rows = []
-    for name, mix in named:
-        weights = [f"{weight:.3f}" for weight in mix.weights]
-        rows.append(
-            (name, mix.layers, f"{mix.gamma:.3f}", *weights, *[""] * (n_layers - len(weights)))
-        )
+    mixes = [
+        (name, mix)
+        for name, pipeline in zip(distinct_names(pipelines), pipelines, strict=True)
+        for mix in layer_weights(saved_pipeline(pipeline))
+    ]
+    named = [(" ".join(filter(None, (name, mix.component, mix.place))), mix) for name, mix in mixes]
+    n_layers = max(len(mix.weights) for _, mix in mixes)
+    rows = [
+        [name, mix.layers, *(f"{value:.3f}" for value in (mix.gamma, *mix.weights))]
+        for name, mix in named
+    ]
     msg.table(
-        rows, header=header, divider=True, aligns=["l", "l"] + ["r"] * (1 + n_layers), max_col=80
+        [row + [""] * (3 + n_layers - len(row)) for row in rows],
+        header=("Component", "Layers", "Gamma", *(f"Layer {layer}" for layer in range(n_layers))),
+        aligns=["l", "l"] + ["r"] * (1 + n_layers),
     )
-    if out is not None:
+    if out is not None and out.suffix == ".png":
+        from ..lab.figures import save_figure
+
+        save_figure(layer_chart(named), out)
         msg.good(f"Saved: {out}")
+    else:
+        write_json(out, [{"pipeline": name, **asdict(mix)} for name, mix in mixes])

@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from wasabi import msg
 
-from .arguments import CorpusArgument, LanguageOption, PipelineArgument
-from .errors import report_errors
-from .output_files import check_suffix, write_json
-from .pipelines import load_pipeline
-from .progress import reading_bar
+from .arguments import CorpusArgument, LanguageOption, PipelineArgument, load_pipeline
+from .output import check_out, msg, reading_bar, write_json
 
 if TYPE_CHECKING:
     from ..lab.contexts import Neighbor, Occurrences, Plane
-
-_MAX_COLUMN = 120
 
 
 def neighbors_cli(
@@ -51,67 +45,48 @@ def neighbors_cli(
     --out draws a map with a point for each occurrence and a mark for each query. If the text has annotated
     senses (.jsonl with "tokens" and "sense"), the points are colored by sense.
     """
-    with report_errors():
-        if not query and out is None:
-            raise ValueError(
-                "Nothing to do. Use --query SENTENCE to find neighbors, --out FILE to draw a map, or both"
-            )
-        check_suffix(out, ".html", ".json")
-        from ..lab.contexts import find_in_sentences, find_occurrences, nearest
-        from ..lab.corpora.documents import corpus_files, read_documents
+    if not query and out is None:
+        raise ValueError(
+            "Nothing to do. Use --query SENTENCE to find neighbors, --out FILE to draw a map, or both"
+        )
+    check_out(out, ".html", ".json")
+    from ..lab.contexts import drawable, find_in_sentences, find_occurrences, nearest, project
+    from ..lab.corpora.documents import corpus_files, read_documents
 
-        nlp = load_pipeline(source, lang=lang, tokenized=False)
-        documents = read_documents(text, senses=True)
-        with reading_bar(lambda: corpus_files(text)):
-            corpus = find_occurrences(nlp, documents, word)
-        queries = find_in_sentences(nlp, query or [], word, corpus)
-        neighbors = nearest(queries, corpus, n)
-        if out is not None:
-            _save(out, corpus, queries, neighbors, word, f"{Path(text).name}, vectors of {source}")
+    nlp = load_pipeline(source, lang=lang)
+    with reading_bar(corpus_files(text)):
+        corpus = find_occurrences(nlp, read_documents(text, senses=True), word)
+    queries = find_in_sentences(nlp, query or [], word, corpus)
+    neighbors = nearest(queries, corpus, n)
     _show(corpus, queries, neighbors)
-    if out is not None:
-        msg.good(f"Saved: {out}")
+    if out is None:
+        return
+    planes = project(corpus, queries)
+    if out.suffix == ".json":
+        write_json(out, _record(corpus, queries, neighbors, planes))
+        return
+    from ..lab.explore.page import save_map, word_view
+
+    view = word_view(corpus, queries, neighbors, drawable(planes))
+    about = f"{Path(text).name}, vectors of {source}"
+    save_map(out, view, title=f"Uses of \u201c{word}\u201d", source=about)
+    msg.good(f"Saved: {out}")
 
 
 def _show(corpus: Occurrences, queries: Occurrences, neighbors: list[list[list[Neighbor]]]) -> None:
     for query, views in zip(queries.items, neighbors, strict=True):
         msg.divider(query.excerpt())
         rows = [
-            (
-                view if rank == 0 else "",
-                f"{near.cosine:.2f}",
-                near.occurrence.excerpt(),
-                near.occurrence.sense or "",
-            )
+            (view if rank == 0 else "", f"{near.cosine:.2f}", use.excerpt(), use.sense or "")
             for view, nearby in zip(corpus.views, views, strict=True)
             for rank, near in enumerate(nearby)
+            for use in [near.occurrence]
         ]
         header = ("Vectors", "Cosine", "Nearest in the text", "Sense")
-        msg.table(rows, header=header, aligns=("l", "r", "l", "l"), max_col=_MAX_COLUMN)
+        msg.table(rows, header=header, aligns=("l", "r", "l", "l"), max_col=120, divider=False)
     senses = Counter(o.sense for o in corpus.items if o.sense is not None)
     annotated = f", annotated with {len(senses)} senses" if senses else ""
     msg.info(f"Occurrences in the text: {len(corpus.items):,}{annotated}")
-
-
-def _save(
-    path: Path,
-    corpus: Occurrences,
-    queries: Occurrences,
-    neighbors: list[list[list[Neighbor]]],
-    word: str,
-    source: str,
-) -> None:
-    from ..lab.contexts import drawable, project
-
-    planes = project(corpus, queries)
-    title = f"Uses of \u201c{word}\u201d"
-    if path.suffix == ".json":
-        write_json(path, _record(corpus, queries, neighbors, planes))
-        return
-    from ..lab.explore.page import save_map, word_view
-
-    view = word_view(corpus, queries, neighbors, drawable(planes))
-    save_map(path, view, title=title, source=source)
 
 
 def _record(

@@ -1,4 +1,5 @@
-"""`python -m spacy elmo pretrain`: train a biLM on raw text."""
+"""`python -m spacy elmo prepare`: tokenize raw text into a prepared corpus. `python -m spacy elmo pretrain`: train a
+biLM on raw text."""
 
 from __future__ import annotations
 
@@ -13,20 +14,65 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from spacy.cli._util import import_code
-from wasabi import msg, row
+from wasabi import row
 
-from .arguments import CodeOption, ConfigArgument, GpuOption
-from .corpus_table import show_corpus
-from .errors import report_errors
-from .progress import reading_bar
-from .settings import config_overrides
+from .arguments import CodeOption, ConfigArgument, ForceOption, GpuOption, config_overrides
+from .output import msg, reading_bar
 
 if TYPE_CHECKING:
+    from ..pretraining.config import PretrainConfig
+    from ..pretraining.corpus.prepared import Corpus
+    from ..pretraining.estimate import Estimate
     from ..pretraining.run import Stage
-    from ..pretraining.training.trainer import PretrainingStopped, Progress
+    from ..pretraining.training.initial_weights import GivenWeights
+    from ..pretraining.training.trainer import Progress
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
+_MANY_PASSES = 20
+
+
+def prepare_cli(
+    ctx: typer.Context,
+    config_path: ConfigArgument,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder to create for the prepared corpus")
+    ],
+    force: ForceOption = False,
+    gpu_id: GpuOption = -1,
+    code: CodeOption = None,
+) -> None:
+    """Tokenize raw text once for many pretraining runs.
+
+    To use the prepared corpus in a run, set paths.corpus to OUT.
+
+    If CONFIG sets an end of the run (such as training.max_steps), the command also estimates the duration and
+    memory of the run. For the estimate, the command trains a few steps.
+    """
+    import_code(code)
+    from ..pretraining.config import PretrainConfig
+    from ..pretraining.corpus.prepare import prepare
+    from ..pretraining.training.distributed import device
+    from ..pretraining.training.initial_weights import read_given_weights
+
+    config = PretrainConfig.read(config_path, config_overrides(ctx.args), training=False)
+    # Check the weights now, not after hours of tokenizing.
+    config, given = read_given_weights(config)
+    torch_device = device(gpu_id)
+    texts = config.paths.text_files()
+    for source, files in texts.items():
+        msg.info(f"Text: {source}, files: {len(files):,}")
+    with reading_bar(chain(*texts.values())):
+        corpus = prepare(config.paths, config.prepare, out, config.bilm.spelling, force=force)
+    msg.good(f"Prepared corpus: {out}")
+    _show_corpus(corpus, config, given)
+    if config.training.limited:
+        from ..pretraining.estimate import estimate
+        from ..pretraining.training.runtime import reuse_memory
+
+        reuse_memory()  # as in pretrain, which would otherwise be faster than the estimate
+        msg.info(f"Training a few steps on {torch_device} to estimate the duration of the run")
+        _show_estimate(estimate(config, corpus, torch_device, given), len(corpus.train.ids))
 
 
 def pretrain_cli(
@@ -36,13 +82,12 @@ def pretrain_cli(
         Path, typer.Argument(metavar="OUT", help="Folder for the weights, log and checkpoint")
     ],
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in OUT")] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace the run in OUT")] = False,
+    force: ForceOption = False,
     gpu_id: GpuOption = -1,
     init: Annotated[
         str | None,
         typer.Option(
-            "--init",
-            help="Initial weights: weights file, or name of a bundled or installed biLM. Same as --paths.init",
+            help="Initial weights: weights file, or name of a bundled or installed biLM. Same as --paths.init"
         ),
     ] = None,
     code: CodeOption = None,
@@ -59,41 +104,35 @@ def pretrain_cli(
     Ctrl-C or SIGTERM saves a checkpoint and ends the run. To continue the run, use --resume. To train with
     several processes or machines, use torchrun: torchrun --nproc-per-node 2 -m spacy elmo pretrain CONFIG OUT
     """
-    with report_errors():
-        import_code(code)
-        overrides = config_overrides(ctx.args)
-        from ..pretraining.run import pretrain
-        from ..pretraining.training.trainer import PretrainingStopped
+    import_code(code)
+    overrides = config_overrides(ctx.args)
+    from ..pretraining.run import pretrain
+    from ..pretraining.training.trainer import PretrainingStopped
 
-        stop = _StopSignal()
-        with _Screen(out, resume) as screen:
-            run = pretrain(
-                config_path, out, overrides=overrides, resume=resume, force=force, init=init, gpu_id=gpu_id,
-                stop=stop, notify=screen.show,
-            )  # fmt: skip
-            try:
-                with contextlib.closing(run):
-                    for progress in run:
-                        screen.show_row(progress)
-            except PretrainingStopped as stopped:
-                screen.show_stop(stopped, stop.number)
-                raise typer.Exit(stop.exit_code) from stopped
+    stop, screen = _StopSignal(), _Screen(out, resume)
+    with screen.bar:
+        run = pretrain(
+            config_path, out, overrides=overrides, resume=resume, force=force, init=init, gpu_id=gpu_id,
+            stop=stop, notify=screen.show,
+        )  # fmt: skip
+        try:
+            with contextlib.closing(run):
+                for progress in run:
+                    print(_format(progress, screen.max_minutes), flush=True)
+        except PretrainingStopped as stopped:
+            # With torchrun, another process can have received the signal, and only the first process prints.
+            if screen.is_first:
+                number = stop.number
+                name = signal.Signals(number).name if number else "a signal to another process"
+                msg.warn(f"{stopped}, because of {name}. Use --resume to continue")
+            raise typer.Exit(128 + (stop.number or signal.SIGTERM)) from stopped
 
 
 class _StopSignal(threading.Event):
-    """Event that stops a pretraining run. Inside the `with` block, the first SIGINT or SIGTERM sets the
-    event. A second signal ends the program."""
+    """Event that the first SIGINT or SIGTERM inside the `with` block sets. A second signal ends the program."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.number: int | None = None
-        """Number of the received signal, such as 2 for SIGINT; None if no signal was received."""
-
-    @property
-    def exit_code(self) -> int:
-        """Exit code for the received signal: 128 plus its number. Without a received signal: 128 plus the
-        number of SIGTERM."""
-        return 128 + (self.number or signal.SIGTERM)
+    number: int | None = None
+    """Number of the received signal, such as 2 for SIGINT; None if no signal was received."""
 
     def __enter__(self) -> _StopSignal:
         numbers = (signal.SIGINT, signal.SIGTERM)
@@ -111,30 +150,20 @@ class _StopSignal(threading.Event):
 
 
 class _Screen:
-    """Context manager that prints messages about a pretraining run.
-
-    If `torchrun` has started several processes, only the first process prints, because `pretrain` calls
-    `show` only in this process.
-    """
+    """Messages about the stages of a run. With `torchrun`, `pretrain` calls `show` only in the first process."""
 
     def __init__(self, out: Path, resume: bool) -> None:
         self._out, self._resume = out, resume
-        self._bar = contextlib.ExitStack()
-        self._is_first = False
-        self._max_minutes: float | None = None
-
-    def __enter__(self) -> _Screen:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+        self.bar = contextlib.ExitStack()
+        self.is_first = False
+        self.max_minutes: float | None = None
 
     def show(self, stage: Stage) -> None:
         """Print that the run has reached a stage. Show a progress bar while text is read."""
         from ..pretraining.run import CorpusReady, Finished, FolderReady, Preparing
 
-        self._is_first = True
-        self._bar.close()
+        self.is_first = True
+        self.bar.close()
         match stage:
             case FolderReady(has_checkpoint):
                 if has_checkpoint:
@@ -143,18 +172,14 @@ class _Screen:
                     msg.info(f"Nothing to resume in {self._out}. Starting a new run")
             case Preparing(paths):
                 msg.info(f"Preparing the corpus: tokenizing {paths.raw_text}")
-                self._bar.enter_context(reading_bar(lambda: chain(*paths.text_files().values())))
+                self.bar.enter_context(reading_bar(chain(*paths.text_files().values())))
             case CorpusReady(config, corpus, given):
-                self._max_minutes = config.training.max_minutes
-                show_corpus(corpus, config, given)
+                self.max_minutes = config.training.max_minutes
+                _show_corpus(corpus, config, given)
                 _warn_of_busy_cores()
                 print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)), flush=True)
             case Finished(last):
                 self._show_end(last)
-
-    def show_row(self, progress: Progress) -> None:
-        """Print one row of the training log."""
-        print(_format(progress, self._max_minutes), flush=True)
 
     def _show_end(self, last: Progress | None) -> None:
         if last is None:
@@ -177,12 +202,62 @@ class _Screen:
                 " learning rate (`--force --training.learn_rate`)"
             )
 
-    def show_stop(self, stopped: PretrainingStopped, number: int | None) -> None:
-        """Print which signal has stopped the run. The number of the signal is None if another process of
-        `torchrun` has received the signal."""
-        if self._is_first:
-            name = signal.Signals(number).name if number else "a signal to another process"
-            msg.warn(f"{stopped}, because of {name}. Use --resume to continue")
+
+def _show_corpus(corpus: Corpus, config: PretrainConfig, given: GivenWeights) -> None:
+    from ..pretraining.estimate import statistics
+
+    stats = statistics(config, corpus, given)
+    rows = [
+        ("training words", f"{len(corpus.train.ids):,}"),
+        ("training sentences", f"{len(corpus.train.lengths):,}"),
+        ("held-out words", f"{len(corpus.dev.ids):,}"),
+        ("held-out sentences", f"{len(corpus.dev.lengths):,}"),
+        ("types", f"{len(corpus.types) - 3:,}"),
+        (
+            "vocabulary",
+            f"{stats.vocab_size:,}, covers {stats.covered:.1%} of the training words and"
+            f" {stats.held_out_covered:.1%} of the held-out words",
+        ),
+        (
+            "cut words",
+            f"{stats.long_words:.3%} of the training words (longer than {config.bilm.max_characters - 2} bytes)",
+        ),
+        (
+            "cut sentences",
+            f"{stats.long_sentences:.2%} of the training sentences (longer than {config.training.max_length} words)",
+        ),
+    ]
+    if stats.passes is not None:
+        rows.append(("passes", f"{stats.passes:,.1f} over the training words"))
+    msg.table(rows)
+    if stats.passes is not None and stats.passes > _MANY_PASSES:
+        msg.warn(
+            f"The run reads the training words {stats.passes:,.0f} times. After 5 to 10 passes, the held-out perplexity"
+            " usually rises again. Use more text, or lower the limit that ends the run, for example with"
+            " --training.max_epochs 10. model-best keeps the best weights"
+        )
+    if stats.covered == 1 and stats.held_out_covered < 1 and not any(given):
+        repeated = 3 + int((corpus.counts[3:] > 1).sum())
+        size, negatives = min(repeated, stats.vocab_size - 1), config.training.negatives
+        fewer = f" and training.negatives to at most {size}" if (negatives or 0) > size else ""
+        advice = f"set training.vocab_size to {size}{fewer}" if size > 3 else "use more text"
+        msg.warn(
+            "The vocabulary contains every training word, so the model never learns <UNK>. Unknown words in the"
+            f" held-out text will have a very high perplexity. So that rare words become <UNK>, {advice}"
+        )
+
+
+def _show_estimate(estimated: Estimate, words: int) -> None:
+    rows = [
+        ("speed", f"{estimated.words_per_second:,.0f} words/s"),
+        ("one pass over the corpus", _time(words / estimated.words_per_second)),
+    ]
+    if estimated.minutes is not None:
+        size = "" if estimated.words is None else f" for {estimated.words:,} words"
+        rows.append(("the run, without evaluations", _time(60 * estimated.minutes) + size))
+    if estimated.memory is not None:
+        rows.append(("peak memory", f"{estimated.memory / 1e9:.1f} GB, including the preparation"))
+    msg.table(rows)
 
 
 def _warn_of_busy_cores() -> None:
@@ -200,25 +275,25 @@ def _warn_of_busy_cores() -> None:
 
 def _format(progress: Progress, max_minutes: float | None) -> str:
     dev = progress.dev
-    perplexities = (
-        [f"{p:.1f}" for p in (dev.mean, dev.forward, dev.backward)] if dev else ["", "", ""]
-    )
     cells = [
         f"{progress.step}", f"{progress.epoch:.2f}", f"{progress.tokens:,}",
         "" if progress.loss is None else f"{progress.loss:.3f}",
-        *perplexities, f"{progress.tokens_per_second:,.0f}" if progress.step else "", _time_left(progress, max_minutes),
+        *([f"{p:.1f}" for p in (dev.mean, dev.forward, dev.backward)] if dev else [""] * 3),
+        f"{progress.tokens_per_second:,.0f}" if progress.step else "",
+        _time_left(progress, max_minutes),
     ]  # fmt: skip
     return row(cells, widths=_WIDTHS, aligns=["r"] * len(cells))
 
 
 def _time_left(progress: Progress, max_minutes: float | None) -> str:
-    """Estimate the time until the end of the run, as h:mm:ss. Return "?" if the run has no limit from which
-    the time can be estimated."""
+    """Return the estimated time until the end of the run, or "?" if no limit tells it."""
     minutes = []
     if progress.steps and progress.step:
         minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)
     if max_minutes is not None:
         minutes.append(max_minutes - progress.minutes)
-    if not minutes:
-        return "?"
-    return str(datetime.timedelta(seconds=round(60 * max(min(minutes), 0.0))))
+    return _time(60 * max(min(minutes), 0.0)) if minutes else "?"
+
+
+def _time(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))

@@ -1,0 +1,77 @@
+"""Messages, errors, progress bars and help texts."""
+
+import gzip
+import os
+import pty
+import re
+import subprocess
+import sys
+import termios
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from spacy_elmo.cli import elmo_cli
+from spacy_elmo.cli.output import msg, reading_bar, report_errors
+from spacy_elmo.text.files import lines
+
+
+def test_bad_input_is_one_message(capsys):
+    """Control characters are shown and not obeyed, and commands are not folded."""
+    command = "python -m spacy elmo " + "convert " * 20
+    with pytest.raises(typer.Exit) as raised, report_errors():
+        raise ValueError(f"\n\n{command}\x1b[2J\n  \x1b]0;owned\x07")
+    assert raised.value.exit_code == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith(command + r"\x1b[2J") and second == r"  \x1b]0;owned\x07"
+
+
+def test_cells_of_a_table_are_shown_and_not_obeyed(capsys):
+    msg.table([("a\x1b[2J", 1)], header=("\x07", "b"))
+    output = capsys.readouterr().out
+    assert r"a\x1b[2J" in output and "\x1b[2J" not in output and "\x07" not in output
+
+
+@pytest.mark.parametrize("error", [KeyError("a"), TypeError("a"), ModuleNotFoundError(name="a")])
+def test_mistakes_keep_their_traceback(error):
+    with pytest.raises(type(error)), report_errors():
+        raise error
+
+
+@pytest.mark.parametrize("packed, shown", [(False, r"100%.*850/850 \[.*B/s"), (True, r"^850B \[")])
+def test_bar_on_a_terminal(tmp_path, monkeypatch, capsys, packed, shown):
+    """Compressed text has no total."""
+    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
+    text = b"the cat sleeps .\n" * 50
+    path.write_bytes(gzip.compress(text) if packed else text)
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        with reading_bar([path]):
+            list(lines(path, "strict"))
+        output = capsys.readouterr().err
+        assert bool(output) == terminal
+    assert re.search(shown, output.splitlines()[-1])
+
+
+def test_a_command_on_a_terminal(folder):
+    """Run a command of spaCy with standard error on a pseudo-terminal."""
+    leader, follower = pty.openpty()
+    termios.tcsetwinsize(follower, (24, 80))
+    command = [sys.executable, "-m", "spacy", "elmo", "evaluate", "lm.safetensors", "a.txt"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower)
+    shown = os.read(leader, 1 << 16)
+    os.close(follower)
+    os.close(leader)
+    assert done.returncode == 0, shown
+    assert b"B/s" in shown and b"B/s" not in done.stdout and b"Perplexity" in done.stdout
+
+
+def test_commands_are_grouped_and_fit_a_line():
+    output = CliRunner().invoke(elmo_cli, ["--help"], terminal_width=80).output
+    groups = ["Use weights", "Train a biLM", "Weights of other programs", "Analyse a biLM"]
+    positions = [output.find(group) for group in groups]
+    assert positions == sorted(positions) and -1 not in positions
+    for group in ([], ["search"], ["probe"]):
+        output = CliRunner().invoke(elmo_cli, [*group, "--help"], terminal_width=80).output
+        assert not [line for line in output.splitlines()[1:] if line.endswith("...")], group

@@ -1,0 +1,324 @@
+"""The values that commands print and write."""
+
+import hashlib
+import json
+import math
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import h5py
+import numpy as np
+import onnxruntime
+import pyarrow.parquet as pq
+import pytest
+import spacy
+import torch
+
+from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.converters import download
+from spacy_elmo.weight_names import DEFAULT_WEIGHTS, find_weights
+from tests import pipelines, tiny
+from tests.cli.conftest import MONEY, RIVER
+from tests.commands import elmo, elmo_as_shown
+from tests.converters.test_download import CONTENT, SHA256, Server
+
+
+def run(line, stdin=None):
+    """Return the output of a command that works."""
+    code, output = elmo_as_shown(*shlex.split(line), stdin=stdin)
+    assert code == 0, output
+    return output
+
+
+def written(line):
+    """Return the JSON file that a command writes."""
+    run(f"{line} -o out.json")
+    with open("out.json", encoding="utf8") as file:
+        return json.load(file)
+
+
+def records(line, stdin=None):
+    """Return the lines of JSON that a command prints."""
+    return [json.loads(row) for row in run(f"{line} --json", stdin).splitlines()]
+
+
+def test_info(folder):
+    info = json.loads(run("info lm.safetensors --json"))
+    content = (folder / "lm.safetensors").read_bytes()
+    assert info["sha256"] == hashlib.sha256(content).hexdigest()
+    assert (info["bytes"], info["dtype"], info["head"]) == (len(content), ["float32"], True)
+    assert (info["layers"], info["width"], info["vocabulary"]) == (3, 10, 7)
+    assert info["parameters"] == sum(p.numel() for p in tiny.bilm(tiny.config()).parameters())
+    assert info["config"] == json.loads(json.dumps(tiny.config().to_dict()))
+    assert info["card"] == {"language": "en", "tokenizer": "spacy.blank('en')"}
+
+
+WORDS = "The bank in Rome is n't old . She sat on it .".split()
+GIVEN = "The bank in Rome isn't old. She sat on it.".split()
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ("lm.safetensors text.txt out", WORDS),
+        ("nlp text.txt out --layers top", WORDS),
+        ("none.safetensors text.txt out --lang en", WORDS),
+        ("none.safetensors text.txt out --tokenized", GIVEN),
+        ("lm.safetensors text.txt out --unit span", ["The bank in Rome isn't old.", "She sat on it."]),
+    ],
+)  # fmt: skip
+def test_texts_of_embed(folder, arguments, expected):
+    run(f"embed {arguments}")
+    assert pq.read_table("out")["text"].to_pylist() == expected
+
+
+def test_vectors_of_embed(folder):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    doc = nlp("The bank in Rome isn't old.")
+    run(f"embed {DEFAULT_WEIGHTS} text.txt out --layers average --dtype float16")
+    column = pq.read_table("out")["vector"]
+    assert str(column.type.value_type) == "halffloat"
+    np.testing.assert_allclose(np.array(column.to_pylist())[:8], doc._.elmo, atol=2e-3)
+    run(f"embed {DEFAULT_WEIGHTS} text.txt v.hdf5 --format hdf5")
+    with h5py.File("v.hdf5") as file:
+        np.testing.assert_allclose(file["0"], doc._.elmo_layers, atol=1e-5)
+        assert [file[name].shape for name in "12"] == [(3, 0, 512), (3, 5, 512)]
+
+
+@pytest.mark.parametrize("options", ["", "--method hnsw", "--layer 2"])
+def test_search(folder, options):
+    run(f"search index lm.safetensors boat.txt index {options}")
+    (actual,) = records("search query index 'The bank gave him money.' -n 2")
+    assert actual["query"] == "The bank gave him money."
+    best, second = actual["hits"]
+    assert (best["doc_id"], best["start"], best["end"]) == ("boat.txt:3", 0, 6)
+    assert (best["text"], best["cosine"]) == ("The bank gave him money.", pytest.approx(1))
+    nlp = pipelines.blank("lm.safetensors")
+    layers = [nlp(hit["text"])._.elmo_layers for hit in (best, second)]
+    x, y = ((x[2] if "layer" in options else x.mean(0)).mean(0) for x in layers)
+    assert second["cosine"] == pytest.approx(x @ y / ((x @ x) * (y @ y)) ** 0.5, abs=1e-5)
+
+
+def test_queries_of_an_index(folder):
+    run("search index lm.safetensors boat.txt index")
+    given = "\ufeffIt was old!\n \n\u3000\nCaf\u00e9\n".encode() + b"A caf\xe9\nIt\n"
+    code, output = elmo("search", "query", "index", "-", "-n", 1, stdin=given)
+    assert code == 1 and "1.000 boat.txt:1 It was old!" in output
+    assert "Cosine Document Caf\u00e9" in output and output.count("Cosine Document") == 2
+    assert "Standard input, line 5: 'utf-8' codec can't decode byte 0xe9" in output
+    for query, problem in (
+        ("' '", "The query ' ' contains no words"),
+        ("It --pipeline en_mini_v4", "is not the pipeline of the index, or has changed"),
+    ):
+        code, output = elmo(*shlex.split(f"search query index {query}"))
+        assert code == 1 and problem in output
+    (folder / "lm.safetensors").rename("moved.safetensors")
+    assert elmo("search", "query", "index", "It")[0] == 1
+    run("search query index It --pipeline moved.safetensors")
+    (folder / ".index.1-1.partial").mkdir()  # of a process that was killed
+    run("search index moved.safetensors bird.txt index --force")
+    assert not (folder / ".index.1-1.partial").exists()
+    assert [hit["text"] for hit in records("search query index It")[0]["hits"]] == ["Café 鳥 ."]
+    run("embed moved.safetensors boat.txt vectors --unit span --layers average")
+    (found,) = records("search query vectors 'It was old!' --pipeline moved.safetensors")
+    assert found["hits"][0]["text"] == "It was old!"
+    code, output = elmo("search", "query", "vectors", "It")
+    assert code == 1 and "does not name its pipeline. Give it (`--pipeline`)" in output
+
+
+@pytest.mark.parametrize("tokenized", ["", "--tokenized"])
+def test_scores_add_up_to_the_perplexity(folder, tokenized):
+    metrics = written(f"evaluate lm.safetensors a.txt {tokenized}")
+    scores = records(f"score lm.safetensors a.txt {tokenized}")
+    sentences = 2 if tokenized else 3
+    assert metrics["targets"] == 9 + sentences
+    assert metrics["unk_share"] == pytest.approx(1 / (9 + sentences))
+    for direction, borders in (("forward", "sentence_ends"), ("backward", "sentence_starts")):
+        found = [x for record in scores for x in record[direction] + record[borders]]
+        assert len(found) == metrics["targets"]
+        assert math.exp(-np.mean(found)) == pytest.approx(metrics[direction], rel=1e-4)
+    names = ["mean", "forward", "backward", "mean_known", "forward_known", "backward_known"]
+    output = " ".join(run(f"evaluate lm.safetensors a.txt {tokenized}").split())
+    assert " ".join(f"{metrics[name]:.1f}" for name in names) in output
+
+
+def test_table_of_scores(folder):
+    rows = [row.split() for row in run("score lm.safetensors a.txt -n 2").splitlines() if row]
+    assert rows[0] == ["Token", "Forward", "Backward", "Substitutes"]
+    names = [row[0] for row in rows if row[0] != "Token" and not row[0].startswith("-")]
+    assert names == [
+        *["<S>", "the", "cat", "sleeps", ".", "</S>", "<S>", "the", "cat", "</S>"],
+        *["<S>", "rain", "sleeps", ".", "</S>"],
+    ]
+    record, rain = records("score lm.safetensors a.txt -n 2")
+    assert rows[3][:3] == ["the", f"{record['forward'][0]:.2f}", f"{record['backward'][0]:.2f}"]
+    assert rows[3][3:] == [word for word, _ in record["substitutes"][0]] and len(rows[3]) == 5
+    assert rain["unknown"] == [True, False, False]
+    text = (folder / "a.txt").read_text()
+    assert records("score lm.safetensors - -n 2", stdin=f"\ufeff{text}") == [record, rain]
+
+
+def test_bundled_weights_are_a_language_model():
+    (record,) = records("score en_mini_v4 -", stdin="He looked out of the window .")
+    # Of 50,000 words; a model that knows nothing gives each of them -10.8 on average.
+    assert -5 < sum(record["forward"]) / 7 < -2 and -5 < sum(record["backward"]) / 7 < -2
+
+
+def test_infinite_perplexity_is_written(folder):
+    assert written("evaluate diverged.safetensors a.txt")["mean"] == math.inf
+
+
+def test_package(folder):
+    run("package lm.safetensors models --name en_tiny_v1 --card card.json --head")
+    head = folder / "models" / "en_tiny_v1_with_head.safetensors"
+    for file in (folder / "models/en_tiny/en_tiny/en_tiny_v1.safetensors", head):
+        card = Weights.load(file).card
+        assert (card["language"], card["licence"], card["sources"]) == ("en", "CC0 1.0", ["a book"])
+    assert Weights.load(head).build_head() is not None
+
+
+def test_start_state_in_a_pipeline(folder):
+    run("convert auto bilm out.safetensors --warm start.txt")
+    assert Weights.load("out.safetensors").config == tiny.config()
+    cold, warm = (
+        pipelines.blank("out.safetensors", start=start)("A cat.") for start in ("zero", "warm")
+    )
+    assert np.abs(cold._.elmo_layers - warm._.elmo_layers).max() > 1e-3
+
+
+@pytest.mark.parametrize("format", ["bilm-hdf5", "allennlp"])
+def test_bundled_model_there_and_back(folder, format):
+    """It is in float16, and has a head."""
+    run(f"export {format} {DEFAULT_WEIGHTS} out")
+    run("convert auto out back.safetensors --lang en")
+    expected, back = Weights.load(find_weights(DEFAULT_WEIGHTS)), Weights.load("back.safetensors")
+    words = [["She", "sat", "on", "the", "bank", "."]]
+    layers = [tiny.read(weights.build_bilm(), words).layers for weights in (expected, back)]
+    torch.testing.assert_close(*layers, atol=1e-5, rtol=0)
+
+
+def test_onnx(folder):
+    run("export onnx bare.safetensors elmo.onnx")
+    model = tiny.bilm(tiny.config())
+    ids = model.token_ids(["a", "cat"]).long()[None].numpy()
+    session = onnxruntime.InferenceSession("elmo.onnx", providers=["CPUExecutionProvider"])
+    (layers,) = session.run(None, {"ids": ids, "lengths": [2]})
+    expected = tiny.read(model, [["a", "cat"]]).layers
+    torch.testing.assert_close(torch.from_numpy(layers[:, 0]), expected, atol=1e-5, rtol=0)
+
+
+def test_download(tmp_path, monkeypatch):
+    """Files are downloaded once, with their checksums, and the command to convert them is shown."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "my cache"))
+    monkeypatch.setattr(download, "CATALOGUE", tmp_path / "models.json")
+
+    def catalogue(files):
+        record = {
+            "name": "some", "languages": ["xx"], "format": "bilm-hdf5", "parameters": None, "licence": "not stated",
+            "about": "Something", "source": "https://host.invalid", "files": files,
+        }  # fmt: skip
+        download.CATALOGUE.write_text(json.dumps([record]), "utf8")
+
+    with Server() as server:
+        folder = tmp_path / "my cache" / "some"
+        catalogue({server.url("whole", "a.json"): None, server.url("short", "b.hdf5"): SHA256})
+        code, output = elmo("download", "some")
+        assert code == 1 and f"Could not download {server.url('short', 'b.hdf5')}" in output
+        assert [path.name for path in folder.iterdir()] == ["a.json"]
+        catalogue({server.url("whole", "a.json"): None, server.url("whole", "b.hdf5"): SHA256})
+        output = run("download some")
+        assert (folder / "b.hdf5").read_bytes() == CONTENT
+        assert server.asked == ["/whole/a.json", "/short/b.hdf5", "/whole/b.hdf5"]
+        assert "Licence: not stated (https://host.invalid)" in output
+        assert "checksum of a.json" in output and "checksum of b.hdf5" not in output
+        assert output.count(f"SHA-256 {SHA256}") == 2
+        command = f"python -m spacy elmo convert bilm-hdf5 '{folder}' OUT_FILE --lang xx"
+        assert output.splitlines()[-1].strip() == command
+        catalogue({server.url("whole", "b.hdf5"): SHA256})
+        assert f"convert bilm-hdf5 '{folder}/b.hdf5' OUT_FILE" in run("download some")
+
+
+@pytest.mark.parametrize("corpus", ["a.txt", "vectors"])
+def test_explore_serves_the_page_until_it_is_ended(folder, corpus):
+    if corpus == "vectors":
+        run("embed bare.safetensors a.txt vectors")
+    command = [sys.executable, "-m", "spacy", "elmo", "explore", "bare.safetensors", corpus]
+    options = ["--port", "0", "--no-browser"]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+        output = ""
+        while "Ctrl-C" not in output:
+            output += process.stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", output)[0]
+        with urllib.request.urlopen(f"{address}api/corpus", timeout=120) as response:
+            answer = json.load(response)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0
+    assert (answer["tokens"], answer["sentences"], answer["language_model"]) == (9, 3, False)
+
+
+def test_explore_needs_a_free_port(folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, output = elmo("explore", "lm.safetensors", "a.txt", "--port", port)
+    assert code == 1 and f"Port {port} cannot be used" in output
+
+
+def test_layers(folder, monkeypatch):
+    one, two = written("layers one/best two/best")
+    assert (one["pipeline"], one["component"], one["layers"]) == ("one", "tagger", "mix")
+    assert (two["pipeline"], two["layers"], two["weights"]) == ("two", "top", [0, 0, 1])
+    run("layers one/best two/best -o out.png")
+    assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.delitem(sys.modules, "spacy_elmo.lab.figures")
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    code, output = elmo("layers", "one/best", "-o", "out.png")
+    assert code == 1 and 'pip install "spacy-elmo[figures]"' in output
+
+
+def test_neighbors(folder):
+    rows = ({"tokens": ["My", "banks", "."], "sense": [None, s, None]} for s in (RIVER, MONEY))
+    (folder / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    line = "neighbors lm.safetensors in.jsonl bank -q 'Our bank!'"
+    data = written(line)
+    assert [one["sense"] for one in data["occurrences"]] == [RIVER, MONEY]
+    assert [one["source"] for one in data["occurrences"]] == ["in.jsonl:1", "in.jsonl:2"]
+    (query,) = data["queries"]
+    assert (query["left"], query["word"], query["right"]) == ("Our ", "bank", "!")
+    assert set(query["neighbors"]) == set(query["points"]) == {"layer 0", "layer 1", "layer 2"}
+    # Both are the same sentence, so one stands for both.
+    assert [one["sense"] for one in query["neighbors"]["layer 2"]] == [RIVER]
+    run(f"{line} -o out.html")
+    page = (folder / "out.html").read_text("utf8")
+    assert "in.jsonl, vectors of " in page and f"{MONEY} (1)" in page
+
+
+def test_probes(folder):
+    senses = written("probe word-sense bare.safetensors train-*.jsonl a.jsonl b.jsonl")
+    assert (senses["instances"], senses["layers"][1:]) == (2, pytest.approx([2 / 3, 2 / 3]))
+    assert senses["files"]["b.jsonl"]["layers"] == [0, 0, 0]
+    tags = written("probe part-of-speech nlp t.conllu t.conllu")
+    assert tags == {"words": 4, "tags": 4, "layers": [1, 1, 1], "most_frequent": 1}
+
+
+@pytest.mark.parametrize(
+    "line", ["score lm.safetensors -", "neighbors lm.safetensors bird.txt 鳥 -q 'Die 鳥 da.'"]
+)
+def test_output_without_utf8(folder, line):
+    """Input is UTF-8 in any locale. Characters that the encoding of the output lacks become question marks."""
+    done = subprocess.run(
+        [sys.executable, "-m", "spacy", "elmo", *shlex.split(line)],
+        input="café 鳥\n".encode(),
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "latin1"},
+    )
+    output = done.stdout.decode("latin1")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "caf" in output.lower() and "?" in output and "鳥" not in output
