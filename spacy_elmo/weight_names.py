@@ -80,9 +80,13 @@ def ways_to_weights(lang: str) -> str:
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
         return f"Installed weights for the language {lang!r}: {', '.join(names)}"
+    in_clone = sorted((FOLDER.parents[1] / "models").glob(f"{lang}_elmo_*"))
+    package = (
+        f"`python -m pip install {in_clone[0]}`" if in_clone else "docs/languages.md lists them"
+    )
     return (
         f"No biLM for the language {lang!r} is installed. Install a package of weights, if there is one"
-        f" (docs/languages.md lists them). Or download a public biLM, which `python -m spacy elmo download` lists, and"
+        f" ({package}). Or download a public biLM, which `python -m spacy elmo download` lists, and"
         " convert it. Or train a biLM on raw text: run `python -m spacy elmo init-config"
         f" {lang}.cfg --from pretrain_language`, then `python -m spacy elmo pretrain {lang}.cfg runs/{lang}"
         f" --prepare.lang {lang} --paths.raw_text TEXT`, and set weights ="

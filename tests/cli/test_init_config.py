@@ -147,7 +147,7 @@ def test_from_foreign_weights_to_an_installed_package(tmp_path, monkeypatch):
     expected = pipelines.blank("expected.safetensors")(text)._.elmo
 
     mkdir, *commands = re.search(r"```bash\n(.*?)\n```", PAGE, re.DOTALL)[1].split("\n")
-    Path(mkdir.removeprefix("mkdir ")).mkdir()
+    Path(mkdir.removeprefix("mkdir -p ")).mkdir()
     assert len(commands) == 4
     for command in commands:
         result = CliRunner().invoke(app, command.removeprefix("python -m spacy ").split())
