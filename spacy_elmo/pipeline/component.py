@@ -96,13 +96,15 @@ class Elmo(TrainablePipe):
         self._losses: dict[str, float] = {}
         model.attrs["replace_listener"] = replace_listener
         model.attrs["replace_listener_cfg"] = ReplaceListenerConfig(name)
+        # Also the listeners of disabled components, which spaCy leaves out of `listener_map`.
+        self._linked: list[Model] = []
         self.listener_map = {}
         install_extensions()
         _guard_forks()
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
-        for listener in self.listeners:
+        for listener in self._linked:
             # The listeners are new after unpickling, and then they have no link.
             if not state_of(listener).upstreams:
                 state_of(listener).link(self)
@@ -250,6 +252,8 @@ class Elmo(TrainablePipe):
         listeners = self.listener_map.get(component_name, [])
         if not any(listener is known for known in listeners):
             self.listener_map[component_name] = [*listeners, listener]
+        if not any(listener is known for known in self._linked):
+            self._linked.append(listener)
         state_of(listener).link(self)
         if state_of(listener).upstream_name == "*":
             self.model.attrs["replace_listener_cfg"].any_upstream = True
@@ -267,6 +271,7 @@ class Elmo(TrainablePipe):
             self.listener_map[component_name] = rest
         else:
             del self.listener_map[component_name]
+        self._linked = [known for known in self._linked if known is not listener]
         state_of(listener).unlink(self)
         return True
 
