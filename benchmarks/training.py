@@ -22,10 +22,10 @@ from benchmarks.sentences import read_sentences
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.pretraining.corpus.batches import TrainBatch
-from spacy_elmo.pretraining.training.loss import loss_sum
-from spacy_elmo.pretraining.training.runtime import reuse_memory
-from spacy_elmo.pretraining.training.sampled_softmax import Negatives, sampled_loss
+from spacy_elmo.pretraining.corpus import TrainBatch
+from spacy_elmo.pretraining.loss import loss_sum
+from spacy_elmo.pretraining.runtime import reuse_memory
+from spacy_elmo.pretraining.sampled_softmax import Negatives, sampled_loss
 
 START, END, FIRST_WORD = 0, 1, 3
 VOCABULARY, NEGATIVES = 50_000, 2_048

@@ -20,10 +20,9 @@ from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.files import read_json_object
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.corpus.batches import Batcher
-from spacy_elmo.pretraining.corpus.prepared import Corpus
+from spacy_elmo.pretraining.corpus import Batcher, Corpus
 from spacy_elmo.pretraining.perplexity import Perplexity, perplexity
-from spacy_elmo.pretraining.run_folder import corpus_folder
+from spacy_elmo.pretraining.run import corpus_folder
 
 FOLDER = Path(__file__).parent.parent / "spacy_elmo" / "weights"
 

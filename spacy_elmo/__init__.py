@@ -44,7 +44,7 @@ _MODULES = {
     "FolderReady": ".pretraining.run",
     "LanguageModel": ".lab.language_model",
     "Preparing": ".pretraining.run",
-    "PretrainingStopped": ".pretraining.training.trainer",
+    "PretrainingStopped": ".pretraining.trainer",
     "SearchIndex": ".lab.search",
     "Weights": ".bilm.weights",
     "convert": ".converters.convert",

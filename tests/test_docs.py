@@ -38,7 +38,7 @@ NOT_RUN = {
     "python -m pip install": "needs the network",
     "python -m spacy project run": "trains for minutes; tests/test_project.py and tests/projects run its commands",
     "python -m spacy package": "fetches setuptools; tests/cli/test_init_config.py runs it without the network",
-    "torchrun": "tests/pretraining/training/test_distributed.py runs several processes",
+    "torchrun": "tests/pretraining/test_distributed.py runs several processes",
     "python -m benchmarks": "takes minutes, and other programs; tests/test_benchmarks.py runs them on little text",
     "python -m spacy find-threshold": "tests/test_spacy_commands.py runs it on trained pipelines",
 }

@@ -10,7 +10,7 @@ from thinc.backends import get_current_ops, set_current_ops
 from spacy_elmo import pretrain
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining.training.optimizers import Muon, muon_matrices
+from spacy_elmo.pretraining.optimizers import Muon, muon_matrices
 from tests import pipelines, tiny
 from tests.commands import elmo
 

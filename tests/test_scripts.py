@@ -16,8 +16,8 @@ from scripts import check_release, perplexity_by_domain, release_weights, sense_
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Prepare, PretrainConfig
-from spacy_elmo.pretraining.corpus.prepare import prepare
 from spacy_elmo.pretraining.perplexity import evaluate
+from spacy_elmo.pretraining.prepare import prepare
 from tests import tiny
 
 ROOT = Path(__file__).parents[1]

@@ -48,8 +48,8 @@ def evaluate_cli(
     vocabulary. The column "No <UNK>" and the columns to its right do not count the <UNK> targets.
     """
     from ..bilm.weights import Weights
+    from ..pretraining.distributed import device
     from ..pretraining.perplexity import NOTHING, evaluate
-    from ..pretraining.training.distributed import device
     from ..text.files import text_files
     from ..weight_names import find_weights
 
@@ -155,7 +155,7 @@ def _docs(texts: Iterator[Any], settings: Prepare) -> Iterator[Doc]:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-    from ..pretraining.corpus.tokenize import DocumentTokenizer
+    from ..pretraining.tokenize import DocumentTokenizer
 
     tokenize, vocab = DocumentTokenizer(settings), Vocab()
     for text in texts:

@@ -21,11 +21,11 @@ from .output import msg, reading_bar
 
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
-    from ..pretraining.corpus.prepared import Corpus
+    from ..pretraining.corpus import Corpus
     from ..pretraining.estimate import Estimate
+    from ..pretraining.initial_weights import GivenWeights
     from ..pretraining.run import Stage
-    from ..pretraining.training.initial_weights import GivenWeights
-    from ..pretraining.training.trainer import Progress
+    from ..pretraining.trainer import Progress
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
 _WIDTHS = (8, 6, 12, 7, 10, 8, 8, 8, 8)
@@ -51,9 +51,9 @@ def prepare_cli(
     """
     import_code(code)
     from ..pretraining.config import PretrainConfig
-    from ..pretraining.corpus.prepare import prepare
-    from ..pretraining.training.distributed import device
-    from ..pretraining.training.initial_weights import read_given_weights
+    from ..pretraining.distributed import device
+    from ..pretraining.initial_weights import read_given_weights
+    from ..pretraining.prepare import prepare
 
     config = PretrainConfig.read(config_path, config_overrides(ctx.args), training=False)
     # Check the weights now, not after hours of tokenizing.
@@ -68,7 +68,7 @@ def prepare_cli(
     _show_corpus(corpus, config, given)
     if config.training.limited:
         from ..pretraining.estimate import estimate
-        from ..pretraining.training.runtime import reuse_memory
+        from ..pretraining.runtime import reuse_memory
 
         reuse_memory()  # as in pretrain, which would otherwise be faster than the estimate
         msg.info(f"Training a few steps on {torch_device} to estimate the duration of the run")
@@ -107,7 +107,7 @@ def pretrain_cli(
     import_code(code)
     overrides = config_overrides(ctx.args)
     from ..pretraining.run import pretrain
-    from ..pretraining.training.trainer import PretrainingStopped
+    from ..pretraining.trainer import PretrainingStopped
 
     stop, screen = _StopSignal(), _Screen(out, resume)
     with screen.bar:
@@ -263,7 +263,7 @@ def _show_estimate(estimated: Estimate, words: int) -> None:
 def _warn_of_busy_cores() -> None:
     import torch
 
-    from ..pretraining.training.runtime import free_cores
+    from ..pretraining.runtime import free_cores
 
     threads, free = torch.get_num_threads(), free_cores()
     if 1 < threads and free < threads:

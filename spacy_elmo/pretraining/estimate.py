@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from .config import PretrainConfig, Training
-from .corpus.prepared import Corpus, Sentences
-from .training.initial_weights import GivenWeights, run_vocabulary
-from .training.trainer import train
+from .corpus import Corpus, Sentences
+from .initial_weights import GivenWeights, run_vocabulary
+from .trainer import train
 
 _STEPS = 5
 _EVAL_TOKENS = 4096

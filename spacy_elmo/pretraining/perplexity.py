@@ -17,9 +17,8 @@ from ..bilm.likelihood import build_language_model, log_probabilities
 from ..bilm.model import BiLM
 from ..bilm.weights import Weights
 from .config import Prepare
-from .corpus.batches import Batcher
-from .corpus.prepared import Sentences
-from .corpus.tokenize import DocumentTokenizer, tokenize_files
+from .corpus import Batcher, Sentences
+from .tokenize import DocumentTokenizer, tokenize_files
 
 _CPU = torch.device("cpu")
 _BATCH_TOKENS = 4096

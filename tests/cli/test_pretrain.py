@@ -11,7 +11,7 @@ import pytest
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli.pretrain import _format
 from spacy_elmo.files import lock
-from spacy_elmo.pretraining.training.trainer import Progress
+from spacy_elmo.pretraining.trainer import Progress
 from tests.commands import elmo
 
 PREPARE = ("prepare", "run.cfg", "out", "--paths.raw_text", "raw.txt")
@@ -116,7 +116,7 @@ def test_killed_prepare_leaves_no_corpus_and_the_next_run_works(folder):
     program = """
 import os, signal
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.pretraining.corpus import prepare
+from spacy_elmo.pretraining import prepare
 
 prepare.np.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 elmo_cli()

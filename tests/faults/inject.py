@@ -17,8 +17,8 @@ import torch
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare
-from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.training import checkpoint
+from spacy_elmo.pretraining.prepare import prepare
+from spacy_elmo.pretraining.trainer import save_checkpoint
 from tests import tiny
 from tests.pretraining.conftest import raw_text
 
@@ -31,7 +31,7 @@ def write_weights(folder: Path, version: int) -> None:
 
 
 def write_checkpoint(folder: Path, version: int) -> None:
-    checkpoint.save({"step": version, "tensor": torch.full((50,), float(version))}, folder)
+    save_checkpoint({"step": version, "tensor": torch.full((50,), float(version))}, folder)
 
 
 def write_corpus(folder: Path, version: int) -> None:

@@ -29,13 +29,12 @@ from spacy_elmo.bilm import weights as weights_module
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.start_state import StartState
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretraining import trainer as trainer_module
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
-from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.corpus.prepared import Corpus
-from spacy_elmo.pretraining.training import checkpoint
-from spacy_elmo.pretraining.training.distributed import Ranks
-from spacy_elmo.pretraining.training.initial_weights import GivenWeights
-from spacy_elmo.pretraining.training.trainer import Trainer
+from spacy_elmo.pretraining.corpus import Corpus
+from spacy_elmo.pretraining.distributed import Ranks
+from spacy_elmo.pretraining.initial_weights import GivenWeights
+from spacy_elmo.pretraining.prepare import prepare
 from tests import tiny
 from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_safetensors, with_length
 from tests.pretraining.conftest import MODEL, raw_text
@@ -97,22 +96,22 @@ def load_corpus(folder: Path) -> object:
     return corpus.types, corpus.counts, parts, corpus.lang, corpus.tokenizer, corpus.spelling
 
 
-def trainer(folder: Path) -> Trainer:
+def trainer(folder: Path) -> trainer_module.Trainer:
     training = {"max_steps": 3, "vocab_size": 10, "negatives": 4, "batch_tokens": 16}
     config = PretrainConfig.of({"model": MODEL, "training": training})
     corpus = Corpus.open(folder / "corpus")
-    return Trainer(config, corpus, torch.device("cpu"), Ranks(), GivenWeights())
+    return trainer_module.Trainer(config, corpus, torch.device("cpu"), Ranks(), GivenWeights())
 
 
 def make_checkpoint(folder: Path) -> None:
     make_corpus(folder)
     run = trainer(folder)
     run.advance()
-    checkpoint.save(run.state(), folder)
+    trainer_module.save_checkpoint(run.state(), folder)
 
 
 def load_checkpoint(folder: Path) -> object:
-    run, state = trainer(folder), checkpoint.load(folder)
+    run, state = trainer(folder), trainer_module.load_checkpoint(folder)
     assert state is not None
     run.load_state(state, folder)
     return run.state()

@@ -10,9 +10,8 @@ import torch
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
-from spacy_elmo.pretraining.corpus.batches import Batcher
-from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.corpus.prepared import Sentences
+from spacy_elmo.pretraining.corpus import Batcher, Sentences
+from spacy_elmo.pretraining.prepare import prepare
 from tests import tiny
 
 MODEL = {

@@ -6,9 +6,9 @@ import torch
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
-from spacy_elmo.pretraining.corpus.prepare import prepare
 from spacy_elmo.pretraining.estimate import estimate, statistics
-from spacy_elmo.pretraining.training.initial_weights import GivenWeights
+from spacy_elmo.pretraining.initial_weights import GivenWeights
+from spacy_elmo.pretraining.prepare import prepare
 from tests import tiny
 
 CPU = torch.device("cpu")

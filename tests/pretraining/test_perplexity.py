@@ -15,12 +15,11 @@ from torch.nn import functional as F
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining import perplexity as perplexity_module
+from spacy_elmo.pretraining import tokenize as tokenize_module
 from spacy_elmo.pretraining.config import Paths, Prepare
-from spacy_elmo.pretraining.corpus import tokenize as tokenize_module
-from spacy_elmo.pretraining.corpus.batches import Batcher
-from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.corpus.prepared import Sentences
+from spacy_elmo.pretraining.corpus import Batcher, Sentences
 from spacy_elmo.pretraining.perplexity import NOTHING, evaluate, perplexity, settings_of, tally
+from spacy_elmo.pretraining.prepare import prepare
 from tests import tiny
 from tests.pretraining.conftest import TYPES, VOCAB
 

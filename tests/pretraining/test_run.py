@@ -15,9 +15,9 @@ from spacy_elmo import (
     pretrain,
     weight_names,
 )
-from spacy_elmo.pretraining.corpus import prepared
-from spacy_elmo.pretraining.corpus.prepared import DATA_FILES
-from spacy_elmo.pretraining.training import checkpoint
+from spacy_elmo.pretraining import corpus as corpus_module
+from spacy_elmo.pretraining.corpus import DATA_FILES
+from spacy_elmo.pretraining.trainer import load_checkpoint
 from tests.disk import tree
 from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
 
@@ -107,9 +107,9 @@ def test_a_run_that_is_left_goes_on_as_if_it_had_not_been(make_run_config, text_
 
 def test_the_files_of_a_corpus_are_read_once(make_run_config, tmp_path, monkeypatch):
     """A new corpus is read for its digests, and an existing one to check them."""
-    read, original = [], prepared.file_digest
+    read, original = [], corpus_module.file_digest
     monkeypatch.setattr(
-        prepared, "file_digest", lambda path: read.append(path.name) or original(path)
+        corpus_module, "file_digest", lambda path: read.append(path.name) or original(path)
     )
     list(pretrain(make_run_config(max_steps=2), tmp_path / "run"))
     assert sorted(read) == sorted(DATA_FILES)
@@ -163,7 +163,7 @@ def test_an_event_stops_the_run_and_is_entered_while_it_trains(make_run_config, 
     with pytest.raises(PretrainingStopped, match="after step 4"):
         next(rows)
     assert stop.inside is False
-    assert checkpoint.load(tmp_path / "run")["step"] == 4
+    assert load_checkpoint(tmp_path / "run")["step"] == 4
 
 
 def test_impossible_calls(make_run_config, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_elmo.pretraining.run_folder import prepare_run_folder
+from spacy_elmo.pretraining.run import prepare_run_folder
 from tests.disk import tree
 
 

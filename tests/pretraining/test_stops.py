@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confection import Config
 
-from spacy_elmo.pretraining.training import checkpoint
+from spacy_elmo.pretraining.trainer import load_checkpoint
 from tests.pretraining.conftest import assert_same_run
 from tests.processes import command, start
 
@@ -32,7 +32,7 @@ def pretrain(make_run_config, tmp_path):
 
 
 def step(out: Path) -> int:
-    state = checkpoint.load(out)
+    state = load_checkpoint(out)
     return state["step"] if state else 0
 
 

@@ -11,11 +11,11 @@ import srsly
 from spacy.tokens import DocBin
 
 from spacy_elmo.bilm.words.spelling import Spelling
+from spacy_elmo.pretraining import prepare as prepare_module
+from spacy_elmo.pretraining import tokenize as tokenize_module
 from spacy_elmo.pretraining.config import Paths, Prepare
-from spacy_elmo.pretraining.corpus import prepare as prepare_module
-from spacy_elmo.pretraining.corpus import tokenize as tokenize_module
-from spacy_elmo.pretraining.corpus.prepare import prepare
-from spacy_elmo.pretraining.corpus.prepared import Corpus
+from spacy_elmo.pretraining.corpus import Corpus
+from spacy_elmo.pretraining.prepare import prepare
 from tests.pretraining.conftest import raw_text
 
 

@@ -7,8 +7,8 @@ from torch.nn import functional as F
 
 from spacy_elmo.bilm import head as head_module
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.pretraining.training.loss import loss_sum, targets
-from spacy_elmo.pretraining.training.sampled_softmax import Negatives, sampled_loss
+from spacy_elmo.pretraining.loss import loss_sum, targets
+from spacy_elmo.pretraining.sampled_softmax import Negatives, sampled_loss
 from tests.pretraining.conftest import TYPES, VOCAB
 
 

@@ -8,12 +8,12 @@ import sys
 import pytest
 import torch
 
-from spacy_elmo.pretraining.training.runtime import free_cores
+from spacy_elmo.pretraining.runtime import free_cores
 
 PROGRAM = """
 import sys
 import torch
-from spacy_elmo.pretraining.training.runtime import reuse_memory
+from spacy_elmo.pretraining.runtime import reuse_memory
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -40,7 +40,7 @@ def test_freed_memory_is_kept():
 PRODUCTS = """
 import sys
 import torch
-from spacy_elmo.pretraining.training.runtime import reuse_memory
+from spacy_elmo.pretraining.runtime import reuse_memory
 
 def resident():
     with open("/proc/self/statm") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -10,6 +11,7 @@ import os
 import threading
 import time
 import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,23 +20,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...bilm.weights import Weights
-from ...digest import Digest
-from ..config import PretrainConfig, Training
-from ..corpus.batches import Batcher, Epoch
-from ..corpus.prepared import Corpus
-from ..perplexity import Perplexity, perplexity
-from . import checkpoint
+from ..bilm.weights import Weights
+from ..digest import Digest
+from ..files import atomic_file, remove_partial
+from .config import PretrainConfig, Training
+from .corpus import Batcher, Corpus, Epoch
 from .distributed import Ranks
 from .initial_weights import GivenWeights, initial_model
 from .loss import Gradient
 from .optimizers import learn_rate, optimizers, take_step
-from .runtime import reproducible
-from .teacher import Teacher
+from .perplexity import Perplexity, perplexity
+from .sampled_softmax import Teacher
 
+_deterministic: Any = torch.utils.deterministic
 _CPU = torch.device("cpu")
 _ALONE = Ranks()
 _NONE = GivenWeights()
+CHECKPOINT = "checkpoint/current.pt"
 _LOG, _BEST, _LAST = "log.jsonl", "model-best.safetensors", "model-last.safetensors"
 
 
@@ -344,7 +346,7 @@ def train(
     """
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(config, corpus, device, ranks, given)
-    state = checkpoint.load(out) if resume else None
+    state = load_checkpoint(out) if resume else None
     if state is not None:
         trainer.load_state(state, out)
     is_start, is_given = state is None, given.initial is not None
@@ -386,7 +388,7 @@ def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -
     if trainer.is_finished:
         trainer.weights(progress).save(out / _LAST)
     if save:
-        checkpoint.save(trainer.state(), out)
+        save_checkpoint(trainer.state(), out)
 
 
 def _truncate(log: Path, step: int) -> None:
@@ -442,3 +444,72 @@ def _digest(words: Sequence[str], *arrays: np.ndarray) -> str:
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def save_checkpoint(state: dict[str, Any], out: Path) -> None:
+    """Replace the checkpoint in the folder of a run.
+
+    Raises:
+        OSError: the disk is full or not writable. The existing checkpoint is unchanged.
+    """
+    path = out / CHECKPOINT
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_partial(path.parent)
+    try:
+        with atomic_file(path) as partial:
+            torch.save(state, partial)
+    except (OSError, RuntimeError) as error:  # torch raises a RuntimeError if the disk is full
+        raise OSError(
+            f"Cannot write a checkpoint to {path.parent}, so the previous one is kept: {error}"
+        ) from error
+
+
+def load_checkpoint(out: Path) -> dict[str, Any] | None:
+    """Return the checkpoint in the folder of a run, or None if there is none."""
+    path = out / CHECKPOINT
+    if not path.exists():
+        return None
+    try:
+        # `torch.load` does not check the checksums.
+        with zipfile.ZipFile(path) as archive:
+            if (damaged := archive.testzip()) is not None:
+                raise ValueError(f"{damaged} does not match its checksum")
+        # Loaded to the CPU, because the machine may have another GPU, or none, when a run is resumed.
+        return torch.load(path, map_location="cpu", weights_only=True)
+    # A damaged zip archive can raise a dozen types of exceptions, including OSError.
+    except Exception as error:
+        raise ValueError(
+            f"The checkpoint {path} cannot be read. If it is damaged, delete it to start again. If the memory or the"
+            f" disk is the reason, the checkpoint may be whole: {error}"
+        ) from error
+
+
+@contextlib.contextmanager
+def reproducible(device: torch.device) -> Iterator[None]:
+    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. The
+    context does not depend on torch's settings outside. At the end, torch's settings and random state are
+    restored, because the caller can use torch for other work."""
+    dtype = torch.get_default_dtype()
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    fill = _deterministic.fill_uninitialized_memory
+    # On a GPU, some operations have no deterministic algorithm, so torch should only warn.
+    torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
+    # Otherwise torch would also fill each new buffer with NaN, which takes time.
+    _deterministic.fill_uninitialized_memory = False
+    try:
+        # Only for this device: otherwise torch would initialize every GPU of the machine and warn about it.
+        with (
+            torch.random.fork_rng([device] if device.type == "cuda" else []),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.autocast(device.type, enabled=False),
+        ):
+            torch.set_default_dtype(torch.float32)
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        _deterministic.fill_uninitialized_memory = fill

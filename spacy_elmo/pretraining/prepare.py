@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ...bilm.words.char_ids import BOS, EOS, UNK
-from ...bilm.words.spelling import AS_GIVEN, Spelling
-from ...digest import Digest
-from ...files import atomic_folder, lock, remove_partial
-from ...text.documents import LINES_PER_DOCUMENT
-from ..config import Paths, Prepare
-from .prepared import COUNTS, DESCRIPTION, FILES, FORMAT, TYPES, Corpus, digests
+from ..bilm.words.char_ids import BOS, EOS, UNK
+from ..bilm.words.spelling import AS_GIVEN, Spelling
+from ..digest import Digest
+from ..files import atomic_folder, lock, remove_partial
+from ..text.documents import LINES_PER_DOCUMENT
+from .config import Paths, Prepare
+from .corpus import COUNTS, DESCRIPTION, FILES, FORMAT, TYPES, Corpus, digests
 from .tokenize import DocumentTokenizer, WordIndex, tokenize_files
 
 _MIN_HELD_OUT_SENTENCES = 100

@@ -9,16 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ...bilm.head import Head
-from ...bilm.kernels.instructions import has_bfloat16
-from ...bilm.model import BiLM, PackedOutput
-from ..config import Training
-from ..corpus.batches import Batcher, TrainBatch
-from ..corpus.prepared import Sentences
+from ..bilm.head import Head
+from ..bilm.kernels.instructions import has_bfloat16
+from ..bilm.model import BiLM, PackedOutput
+from .config import Training
+from .corpus import Batcher, Sentences, TrainBatch
 from .distributed import Ranks
 from .optimizers import clip_gradients
-from .sampled_softmax import Negatives, sampled_loss
-from .teacher import Teacher
+from .sampled_softmax import Negatives, Teacher, sampled_loss
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:

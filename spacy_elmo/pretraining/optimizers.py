@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ...bilm.head import Head
-from ...bilm.lstm import LSTMLayer
-from ...bilm.words.dense import Dense
-from ..config import Training
+from ..bilm.head import Head
+from ..bilm.lstm import LSTMLayer
+from ..bilm.words.dense import Dense
+from .config import Training
 
 _ADAGRAD_ACCUMULATOR = 1 / 20**2
 # Least number of rows and columns of a matrix that Muon updates.

@@ -8,7 +8,7 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.kernels import native
-from spacy_elmo.pretraining.training.sampled_softmax import (
+from spacy_elmo.pretraining.sampled_softmax import (
     Negatives,
     sampled_loss,
     sampled_probabilities,

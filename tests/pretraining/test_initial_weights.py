@@ -12,17 +12,16 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.corpus.prepared import Corpus
+from spacy_elmo.pretraining.corpus import Corpus
 from spacy_elmo.pretraining.estimate import statistics
-from spacy_elmo.pretraining.run import CorpusReady, pretrain
-from spacy_elmo.pretraining.run_folder import prepare_run_folder
-from spacy_elmo.pretraining.training.initial_weights import (
+from spacy_elmo.pretraining.initial_weights import (
     GivenWeights,
     InitialModel,
     initial_model,
     read_given_weights,
 )
-from spacy_elmo.pretraining.training.trainer import Progress, train
+from spacy_elmo.pretraining.run import CorpusReady, prepare_run_folder, pretrain
+from spacy_elmo.pretraining.trainer import Progress, train
 from tests.pretraining.conftest import log_of
 
 GIVEN = ["<S>", "</S>", "<UNK>", "heron", "cat", "the"]

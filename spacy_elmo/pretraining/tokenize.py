@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...bilm.words.spelling import AS_GIVEN, Spelling
-from ...digest import Digest
-from ...text.documents import Document, documents
-from ...text.sentences import SPACE, starts_of_kinds, word_kinds
-from ..config import Prepare
+from ..bilm.words.spelling import AS_GIVEN, Spelling
+from ..digest import Digest
+from ..text.documents import Document, documents
+from ..text.sentences import SPACE, starts_of_kinds, word_kinds
+from .config import Prepare
 
 _MAX_STRINGS = 100_000
 _CHARACTERS_PER_TASK = 1 << 20
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TokenizedText:
-    """Tokenized text, as sentences of documents. Documents without a word are left out."""
+class TokenizedDocuments:
+    """Documents as sentences of words. Documents without a word are left out."""
 
     types: list[str]
     """The distinct words, in order of first occurrence."""
@@ -69,7 +69,7 @@ class DocumentTokenizer:
         # Another process creates its own tokenizer.
         return DocumentTokenizer, (self.settings, self.spelling)
 
-    def __call__(self, documents: Sequence[Document]) -> TokenizedText:
+    def __call__(self, documents: Sequence[Document]) -> TokenizedDocuments:
         """Tokenize documents, and split them into sentences."""
         index = WordIndex()
         if self._nlp is None:
@@ -103,7 +103,7 @@ class DocumentTokenizer:
             lengths[lengths > 0].astype(np.int32),
             sentences_per_document[sentences_per_document > 0].astype(np.int32),
         )
-        return TokenizedText(*text, digests=_digests(*text))
+        return TokenizedDocuments(*text, digests=_digests(*text))
 
     @staticmethod
     def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
@@ -119,7 +119,7 @@ class DocumentTokenizer:
 
 def tokenize_files(
     files: list[Path], tokenizer: DocumentTokenizer
-) -> Generator[TokenizedText, None, None]:
+) -> Generator[TokenizedDocuments, None, None]:
     """Tokenize text files, and yield their sentences in chunks of about a million characters. To stop early,
     close the generator."""
     settings = tokenizer.settings
@@ -144,7 +144,7 @@ def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
 
 def _in_order(
     tokenizer: DocumentTokenizer, tasks: Iterable[list[Document]], n_process: int
-) -> Generator[TokenizedText, None, None]:
+) -> Generator[TokenizedDocuments, None, None]:
     """Yield `tokenizer(task)` for each task, in order. If `n_process` is not 1, new processes tokenize.
 
     Memory is bounded, because each process has at most two tasks at a time: one runs and one waits. Python's
@@ -158,7 +158,7 @@ def _in_order(
     try:
         remaining = iter(tasks)
         first = itertools.islice(remaining, _TASKS_PER_PROCESS * n_process)
-        pending: collections.deque[Future[TokenizedText]] = collections.deque(
+        pending: collections.deque[Future[TokenizedDocuments]] = collections.deque(
             pool.submit(_run, task) for task in first
         )
         while pending:
@@ -182,7 +182,7 @@ def _initialize(tokenizer: DocumentTokenizer) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _run(task: list[Document]) -> TokenizedText:
+def _run(task: list[Document]) -> TokenizedDocuments:
     return _tokenizer(task)
 
 
@@ -244,7 +244,7 @@ def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
 def _digests(
     types: list[str], words: np.ndarray, lengths: np.ndarray, documents: np.ndarray
 ) -> np.ndarray:
-    """Return a 64-bit hash of each document, (documents,) uint64. The arguments are those of `TokenizedText`."""
+    """Return a 64-bit hash of each document, (documents,) uint64. The arguments are those of `TokenizedDocuments`."""
     texts = iter([types[word] for word in words.tolist()])
     sentences = (" ".join(itertools.islice(texts, length)) + "\n" for length in lengths.tolist())
     digests = [

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 
+from spacy_elmo.pretraining import tokenize as tokenize_module
 from spacy_elmo.pretraining.config import Prepare
-from spacy_elmo.pretraining.corpus import tokenize as tokenize_module
-from spacy_elmo.pretraining.corpus.tokenize import DocumentTokenizer, TokenizedText, tokenize_files
+from spacy_elmo.pretraining.tokenize import DocumentTokenizer, TokenizedDocuments, tokenize_files
 from spacy_elmo.text.documents import Document
 
 NLP = spacy.blank("en")
@@ -42,7 +42,7 @@ made = st.lists(
 )
 
 
-def sentences_of(text: TokenizedText) -> list[list[list[str]]]:
+def sentences_of(text: TokenizedDocuments) -> list[list[list[str]]]:
     """Return documents of sentences of words."""
     words = [text.types[word] for word in text.words]
     sentences = [

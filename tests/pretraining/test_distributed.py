@@ -12,9 +12,9 @@ import torch
 from confection import Config
 from torch import nn
 
-from spacy_elmo.pretraining.training import checkpoint, loss
-from spacy_elmo.pretraining.training import distributed as ranks
-from spacy_elmo.pretraining.training.trainer import train
+from spacy_elmo.pretraining import distributed as ranks
+from spacy_elmo.pretraining import loss
+from spacy_elmo.pretraining.trainer import load_checkpoint, save_checkpoint, train
 from tests.pretraining.conftest import assert_same_weights, log_of
 from tests.processes import command, start, start_together, torchrun_variables
 
@@ -104,7 +104,7 @@ def test_a_signal_to_one_stops_all_and_they_resume(arguments, tmp_path):
         assert all(process.is_alive() for process in pair)
     os.kill(pair[1].pid, signal.SIGTERM)
     finish(*pair, code=143)
-    step = checkpoint.load(tmp_path / "broken")["step"]
+    step = load_checkpoint(tmp_path / "broken")["step"]
     message = " ".join((tmp_path / "broken.txt.0").read_text().split())
     assert f"step {step}" in message and "another process" in message
     end = ["--training.max_steps", str(step + 10)]
@@ -139,7 +139,7 @@ def test_a_loss_that_is_not_finite_in_one_stops_all(arguments, tmp_path):
     finish(*pair, code=1)
     assert "step 7 the loss is nan" in (tmp_path / "said.0").read_text()
     assert (tmp_path / "said.1").read_text() == ""
-    assert checkpoint.load(tmp_path / "run")["step"] == 5
+    assert load_checkpoint(tmp_path / "run")["step"] == 5
 
 
 def sum_gradients() -> None:
@@ -176,7 +176,7 @@ def test_nothing_of_the_group_is_left_when_the_process_exits():
     """Run in a new interpreter, because the module that could keep the group is imported only once."""
     program = """
 import weakref, torch
-from spacy_elmo.pretraining.training import distributed
+from spacy_elmo.pretraining import distributed
 with distributed.join(torch.device("cpu")):
     torch.use_deterministic_algorithms(True)
     group = weakref.ref(torch.distributed.group.WORLD)
@@ -191,8 +191,8 @@ print(group())
 
 def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
     next(train(make_config(), corpus, tmp_path / "run"))
-    saved = checkpoint.load(tmp_path / "run")
-    checkpoint.save({**saved, "ranks": 3}, tmp_path / "run")
+    saved = load_checkpoint(tmp_path / "run")
+    save_checkpoint({**saved, "ranks": 3}, tmp_path / "run")
     with pytest.warns(UserWarning, match="3 ranks .* 1, .*nproc-per-node"):
         next(train(make_config(), corpus, tmp_path / "run", resume=True))
 

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.pretraining.corpus import prepared as corpus
-from spacy_elmo.pretraining.corpus.batches import Batcher, Epoch
+from spacy_elmo.pretraining import corpus
+from spacy_elmo.pretraining.corpus import Batcher, Epoch
 from tests import tiny
 from tests.pretraining.conftest import sentences_of_sizes
 

@@ -12,11 +12,10 @@ from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.corpus.batches import Batcher
+from spacy_elmo.pretraining.corpus import Batcher
+from spacy_elmo.pretraining.loss import targets
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.training.loss import targets
-from spacy_elmo.pretraining.training.sampled_softmax import Negatives
-from spacy_elmo.pretraining.training.teacher import Teacher
+from spacy_elmo.pretraining.sampled_softmax import Negatives, Teacher
 from tests.pretraining.conftest import assert_same_run
 
 

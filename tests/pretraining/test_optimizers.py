@@ -10,7 +10,7 @@ from torch import nn
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig, Training
-from spacy_elmo.pretraining.training.optimizers import (
+from spacy_elmo.pretraining.optimizers import (
     Muon,
     clip_gradients,
     decay_groups,
@@ -19,8 +19,8 @@ from spacy_elmo.pretraining.training.optimizers import (
     optimizers,
     take_step,
 )
-from spacy_elmo.pretraining.training.optimizers import nearly_orthogonal as orthogonalize
-from spacy_elmo.pretraining.training.trainer import train
+from spacy_elmo.pretraining.optimizers import nearly_orthogonal as orthogonalize
+from spacy_elmo.pretraining.trainer import train
 from tests import tiny
 from tests.pretraining.conftest import assert_same_run
 

@@ -11,8 +11,13 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pretraining.training import checkpoint, loss, trainer
-from spacy_elmo.pretraining.training.trainer import PretrainingStopped, train
+from spacy_elmo.pretraining import loss, trainer
+from spacy_elmo.pretraining.trainer import (
+    PretrainingStopped,
+    load_checkpoint,
+    save_checkpoint,
+    train,
+)
 from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
 from tests.threads import torch_threads
 
@@ -72,7 +77,7 @@ def test_a_loss_or_gradient_that_is_not_finite_stops_and_keeps_the_checkpoint(
     monkeypatch.setattr(loss, name, lambda *args: right(*args) * factor)
     with pytest.raises(ValueError, match=f"step 6 .*{factor}.*--training.learn_rate 0.001"):
         list(run)
-    assert checkpoint.load(tmp_path / "run")["step"] == 5
+    assert load_checkpoint(tmp_path / "run")["step"] == 5
 
 
 @pytest.mark.parametrize(
@@ -118,8 +123,8 @@ def test_a_stop_between_any_two_writes_loses_nothing(
             )
             patch.setattr(trainer.json, "dumps", write)
         elif moment == "checkpoint":
-            write = stopping(checkpoint.save, lambda state, _: state["step"] == 20)
-            patch.setattr(checkpoint, "save", write)
+            write = stopping(save_checkpoint, lambda state, _: state["step"] == 20)
+            patch.setattr(trainer, "save_checkpoint", write)
         else:
             write = stopping(
                 Weights.save,
@@ -166,7 +171,7 @@ def test_a_damaged_checkpoint_is_an_error_and_not_a_new_start(corpus, make_confi
     for damaged in (b"", b"PK not really", whole[:-20], whole.replace(b"bilm", b"bilM")):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"current\.pt cannot be read"):
-            checkpoint.load(tmp_path / "run")
+            load_checkpoint(tmp_path / "run")
 
 
 def test_the_callers_torch_is_left_as_it_was(corpus, make_config, tmp_path):

@@ -1,18 +1,11 @@
-"""Settings of torch and of the process for training: reproducible sums, memory and
-cores."""
+"""Memory and cores of the process that trains."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import torch
-
-_deterministic: Any = torch.utils.deterministic
 
 # Option numbers of glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
@@ -60,34 +53,3 @@ def free_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> float:
         cores = min(cores, int(quota) / int(period))
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return cores - max(load - 1, 0.0)  # the load contains this process
-
-
-@contextlib.contextmanager
-def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. The
-    context does not depend on torch's settings outside. At the end, torch's settings and random state are
-    restored, because the caller can use torch for other work."""
-    dtype = torch.get_default_dtype()
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    fill = _deterministic.fill_uninitialized_memory
-    # On a GPU, some operations have no deterministic algorithm, so torch should only warn.
-    torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
-    # Otherwise torch would also fill each new buffer with NaN, which takes time.
-    _deterministic.fill_uninitialized_memory = False
-    try:
-        # Only for this device: otherwise torch would initialize every GPU of the machine and warn about it.
-        with (
-            torch.random.fork_rng([device] if device.type == "cuda" else []),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            torch.autocast(device.type, enabled=False),
-        ):
-            torch.set_default_dtype(torch.float32)
-            yield
-    finally:
-        torch.set_default_dtype(dtype)
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-        _deterministic.fill_uninitialized_memory = fill

@@ -1,1 +1,0 @@
-"""The parts of the training loop: initial weights, gradients, optimizers, checkpoints and processes."""
