@@ -19,7 +19,7 @@ from spacy.cli.train import train
 from wasabi import Printer
 
 from spacy_elmo.lab.contexts import find_in_sentences, find_occurrences, nearest
-from spacy_elmo.lab.corpora.documents import read_documents
+from spacy_elmo.lab.documents import read_documents
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "corpus" / "sample"

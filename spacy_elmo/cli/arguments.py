@@ -78,12 +78,12 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
 def load_pipeline(
     source: str, *, lang: str | None = None, tokenized: bool = False, gpu_id: int = -1
 ) -> Language:
-    """Load a pipeline or weights (see `corpora.pipelines.load_pipeline`) on a GPU or the CPU. Print the warnings."""
+    """Load a pipeline or weights (see `lab.pipelines.load_pipeline`) on a GPU or the CPU. Print the warnings."""
     if gpu_id >= 0:
         from spacy import require_gpu
 
         require_gpu(gpu_id)
-    from ..lab.corpora import pipelines
+    from ..lab import pipelines
 
     nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)
     for warning in warnings:

@@ -51,7 +51,7 @@ def embed_cli(
 
     An hdf5 file has the layout of bilm-tf: the dataset "7" has the vectors of the eighth document.
     """
-    from ..lab.corpora.documents import corpus_files
+    from ..lab.documents import corpus_files
     from ..lab.embed import embed
 
     nlp = load_pipeline(source, lang=lang, tokenized=tokenized, gpu_id=gpu_id)

@@ -37,7 +37,7 @@ def explore_cli(
     with a similar spelling, the words that the language model predicts in this context, and how surprising
     each word is. Only this machine can reach the server. Ctrl-C ends the server.
     """
-    from ..lab.corpora.documents import corpus_files
+    from ..lab.documents import corpus_files
     from ..lab.explore.explorer import Explorer
     from ..lab.explore.server import listen, make_server
     from ..lab.explore.word_index import is_embedded

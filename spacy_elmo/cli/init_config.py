@@ -132,7 +132,7 @@ def _new(
 ) -> str:
     from spacy.util import load_config_from_str
 
-    from ..lab.corpora.pipelines import blank_pipeline
+    from ..lab.pipelines import blank_pipeline
     from ..pipeline.training_config import add_listening
     from ..weight_names import default_weights
 

@@ -33,8 +33,8 @@ def layers_cli(
     """
     import_code(code)
     check_out(out, ".png", ".json")
-    from ..lab.corpora.pipelines import saved_pipeline
     from ..lab.layer_charts import distinct_names, layer_chart, layer_weights
+    from ..lab.pipelines import saved_pipeline
 
     mixes = [
         (name, mix)

@@ -51,7 +51,7 @@ def neighbors_cli(
         )
     check_out(out, ".html", ".json")
     from ..lab.contexts import drawable, find_in_sentences, find_occurrences, nearest, project
-    from ..lab.corpora.documents import corpus_files, read_documents
+    from ..lab.documents import corpus_files, read_documents
 
     nlp = load_pipeline(source, lang=lang)
     with reading_bar(corpus_files(text)):

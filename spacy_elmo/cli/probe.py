@@ -51,7 +51,7 @@ def word_sense_cli(
     Each line of TRAIN and TEST is a JSON object with two lists: "tokens", and "sense" (a WordNet sense key or
     null for each token).
     """
-    from ..lab.corpora.senses import read_first_senses, read_senses
+    from ..lab.documents import read_first_senses, read_senses
     from ..lab.probes import SenseProbe, SenseScores
     from ..text.files import text_files
 

@@ -65,8 +65,8 @@ def index_cli(
             f"OUT_DIR {out_dir} is a file, or is not empty. Choose a new folder, or overwrite an index with --force"
         )
     from ..files import remove_partial
-    from ..lab.corpora.documents import corpus_files
-    from ..lab.corpora.pipelines import source_of
+    from ..lab.documents import corpus_files
+    from ..lab.pipelines import source_of
     from ..lab.search import SearchIndex, add_corpus
 
     remove_partial(out_dir.parent, out_dir.name)
@@ -114,8 +114,8 @@ def query_cli(
 
     The similarity is the cosine of the text's vector and the sentence's vector.
     """
-    from ..lab.corpora.documents import make_docs
-    from ..lab.corpora.pipelines import elmo_and_later, load_again
+    from ..lab.documents import make_docs
+    from ..lab.pipelines import elmo_and_later, load_again
     from ..lab.search import SearchIndex
 
     index = SearchIndex.from_disk(index_dir)

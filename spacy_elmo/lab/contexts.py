@@ -18,10 +18,9 @@ from spacy.util import minibatch
 
 from ..pipeline.encode.encoder import layers_and_width
 from ..pipeline.encode.spans import rule_spans
-from .corpora.documents import Document
-from .corpora.pipelines import elmo_and_later, find_elmo
-from .corpora.senses import SenseInstance
+from .documents import Document, SenseInstance
 from .normalize import normalize
+from .pipelines import elmo_and_later, find_elmo
 
 _BATCH_SIZE = 64
 """Number of Docs in a batch for the biLM."""
@@ -89,9 +88,6 @@ def find_occurrences(nlp: Language, documents: Iterable[Document], word: str) ->
         word: a word, or several words separated by spaces. Case is ignored. The tokenizer can split the word,
             as in "don't". In documents with annotated senses, `word` is a lemma, and only annotated
             occurrences are found.
-
-    Raises:
-        ValueError: the word is empty, or does not occur in the text. See also `find_elmo`.
     """
     items: list[Occurrence] = []
     vectors = []
@@ -121,9 +117,6 @@ def find_in_sentences(
         word: see `find_occurrences`. Instead of this spelling, a sentence can contain another spelling of the
             word that occurs in `corpus`.
         corpus: occurrences of the word in a corpus, from `find_occurrences`.
-
-    Raises:
-        ValueError: the word is empty, or a sentence contains none of these spellings.
     """
     spellings = {word, *(occurrence.word for occurrence in corpus.items)}
     forms = {form for spelling in spellings for form in _forms(nlp, spelling)}

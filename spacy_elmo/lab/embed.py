@@ -31,8 +31,8 @@ from thinc.api import to_numpy
 from ..digest import json_digest
 from ..files import atomic_file, check_output_file, remove_partial
 from ..pipeline.encode.spans import spans_of
-from .corpora.documents import CHARACTERS_PER_BATCH, Document, batches, make_docs, read_documents
-from .corpora.pipelines import (
+from .documents import CHARACTERS_PER_BATCH, Document, batches, make_docs, read_documents
+from .pipelines import (
     LayerSelection,
     elmo_and_later,
     find_elmo,
@@ -138,11 +138,7 @@ class Embedder:
 
 
 def vectors_of(doc: Doc, layers: LayerSelection | int) -> np.ndarray:
-    """Return the vectors of the tokens of a Doc: (tokens, width), or (layers, tokens, width) for all layers.
-
-    Raises:
-        ValueError: the Doc does not have these layers.
-    """
+    """Return the vectors of the tokens of a Doc: (tokens, width), or (layers, tokens, width) for all layers."""
     if layers == "average":
         found = doc._.elmo
     elif (found := doc._.elmo_layers) is not None and layers != "all":
@@ -248,11 +244,7 @@ def embed(
 
 
 def check_metadata(path: Path, expected: Mapping[str, Any]) -> None:
-    """Check that the vectors of a Parquet file were computed in the same way as those of this call.
-
-    Raises:
-        ValueError: some metadata differ. The message names them.
-    """
+    """Check that the vectors of a Parquet file were computed in the same way as those of this call."""
     metadata = json.loads((pq.read_schema(path).metadata or {}).get(METADATA, "{}"))
     if differences := [name for name in expected if metadata.get(name) != expected[name]]:
         raise ValueError(

@@ -33,11 +33,7 @@ class LayerWeights:
 
 
 def layer_weights(nlp: Language) -> list[LayerWeights]:
-    """Return the layer weights of all `ElmoListener` and `ElmoTok2Vec` layers, in the order of the components.
-
-    Raises:
-        ValueError: the pipeline has no listener, or was not trained.
-    """
+    """Return the layer weights of all `ElmoListener` and `ElmoTok2Vec` layers, in the order of the components."""
     mixes = [
         mix
         for name, pipe in nlp.components

@@ -160,9 +160,6 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
             a `task` (a task name of Hugging Face), `data`, `metric`, `without` and `with` (the score in % without
             ELMo, and of the same pipeline with ELMo) and `seeds` (the number of random seeds).
         spelling: the rule by which the biLM changes the spelling of words before it reads them.
-
-    Raises:
-        ValueError: a score lacks a field.
     """
     scores = card.get("evaluation") or []
     for score in scores:

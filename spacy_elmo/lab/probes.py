@@ -20,9 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from .corpora.conllu import FORM, UPOS, conllu_sentences
-from .corpora.pipelines import elmo_and_later, find_elmo
-from .corpora.senses import SenseInstance, SenseSentence, entry_of
+from .documents import FORM, UPOS, SenseInstance, SenseSentence, conllu_sentences, entry_of
+from .pipelines import elmo_and_later, find_elmo
 
 _SENTENCES = 512
 """Number of sentences to process at once: many, so that batches contain sentences of similar lengths."""
@@ -116,9 +115,6 @@ class SenseProbe:
         sentences: annotated training sentences.
         first_senses: WordNet's first sense of each lexicon entry, from `read_first_senses`.
         progress: see `sentence_layers`.
-
-    Raises:
-        ValueError: no word of the sentences has a sense.
     """
 
     def __init__(
@@ -201,12 +197,7 @@ class TagScores:
 
 
 def read_tags(file: Path) -> TaggedText:
-    """Read the words and universal part-of-speech tags of a CoNLL-U file.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the file has no words, or a word has no tag. See also `conllu_sentences`.
-    """
+    """Read the words and universal part-of-speech tags of a CoNLL-U file."""
     rows = list(conllu_sentences(file))
     sentences = [[columns[FORM] for columns in sentence] for sentence in rows]
     tags = [columns[UPOS] for sentence in rows for columns in sentence]

@@ -18,10 +18,10 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
 from ..files import atomic_folder
-from .corpora.documents import CHARACTERS_PER_BATCH, batches, read_documents
-from .corpora.pipelines import LayerSelection
+from .documents import CHARACTERS_PER_BATCH, batches, read_documents
 from .embed import METADATA, Embedder, as_batch, lists, span_means, vectors_of, with_words
 from .normalize import normalize
+from .pipelines import LayerSelection
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -233,9 +233,6 @@ def add_corpus(
 
     Yields:
         The number of spans that were added.
-
-    Raises:
-        OSError, ValueError: the text cannot be read, or contains no words.
     """
     embedder = Embedder(nlp, layers=index.layers, unit="span")
     for batch in batches(read_documents(text, tokenized=tokenized), CHARACTERS_PER_BATCH):

@@ -18,7 +18,7 @@ from spacy_elmo.lab.contexts import (
     nearest,
     project,
 )
-from spacy_elmo.lab.corpora.documents import Document, read_documents
+from spacy_elmo.lab.documents import Document, read_documents
 from tests import pipelines, tiny
 from tests.lab.words import occurrences
 

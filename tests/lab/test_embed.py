@@ -7,7 +7,7 @@ import pytest
 
 from spacy_elmo import Embedder, embed
 from spacy_elmo.lab import embed as module
-from spacy_elmo.lab.corpora.documents import read_documents
+from spacy_elmo.lab.documents import read_documents
 from tests import pipelines, tiny
 from tests.disk import tree
 

@@ -6,7 +6,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.lab import probes
-from spacy_elmo.lab.corpora.senses import SenseInstance, SenseSentence
+from spacy_elmo.lab.documents import SenseInstance, SenseSentence
 from spacy_elmo.lab.probes import SenseProbe, SenseScores, TaggedText, probe_tags, read_tags
 from tests import pipelines, tiny
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo import SearchIndex, embed
-from spacy_elmo.lab.corpora.pipelines import load_again, source_of
+from spacy_elmo.lab.pipelines import load_again, source_of
 from spacy_elmo.lab.search import add_corpus
 from tests import pipelines, tiny
 

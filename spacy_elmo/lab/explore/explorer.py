@@ -18,10 +18,10 @@ from ...bilm.weights import Weights
 from ...pipeline.encode.encoder import shim_of
 from ...weight_names import find_weights
 from ..contexts import nearest, project
-from ..corpora.pipelines import blank_pipeline, find_elmo, origin
 from ..embed import embed
 from ..language_model import Context, LanguageModel
 from ..normalize import normalize
+from ..pipelines import blank_pipeline, find_elmo, origin
 from .page import word_view
 from .word_index import WordIndex, is_embedded
 
@@ -69,10 +69,6 @@ class Explorer:
             weights: path or name of the weights.
             corpus: folder that `embed` has written with these weights; or a text (file, folder or glob
                 pattern), whose vectors are computed first.
-
-        Raises:
-            OSError: the weights or the corpus cannot be read.
-            ValueError: the vectors were computed with other weights, or a file is damaged.
         """
         # The file is read once, for elmo and for the language model.
         loaded = Weights.load(find_weights(weights))
@@ -106,10 +102,6 @@ class Explorer:
         """Return the tokens of one or two sentences. With a language model, each token has its surprise in
         bits: -log2 of its probability after the words before it, and before the words after it. A word outside
         the vocabulary is `unknown` and has none.
-
-        Raises:
-            ValueError: there is no sentence, there are more than two sentences, or a sentence is empty or too
-                long.
         """
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 
@@ -124,9 +116,6 @@ class Explorer:
             texts: one or two sentences.
             sentence: index of the sentence in `texts`, from 0.
             token: index of the token in the sentence, from 0.
-
-        Raises:
-            ValueError: there is no such token, the token is whitespace, or `texts` is invalid.
         """
         docs = self._docs(texts)
         if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):

@@ -41,9 +41,6 @@ def save_map(path: Path, view: dict[str, Any], *, title: str, source: str) -> No
         view: the result of `word_view`.
         title: title of the page.
         source: description of the text and the vectors.
-
-    Raises:
-        OSError: the disk is full, or the folder does not exist.
     """
     style, script = (_asset(name) for name in ("page.css", "page.js"))
     page = _template().render(

@@ -48,10 +48,6 @@ class WordIndex:
 
     Args:
         folder: folder with Parquet files that `embed` has written, with all layers of each token.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: a file has other columns, or the corpus has no words.
     """
 
     def __init__(self, folder: str | Path) -> None:

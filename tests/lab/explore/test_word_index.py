@@ -6,7 +6,7 @@ import pytest
 
 from spacy_elmo import embed
 from spacy_elmo.lab.contexts import find_occurrences
-from spacy_elmo.lab.corpora.documents import Document
+from spacy_elmo.lab.documents import Document
 from spacy_elmo.lab.explore import word_index
 from spacy_elmo.lab.explore.word_index import WordIndex
 from tests import pipelines, tiny

@@ -1,23 +1,45 @@
-"""Reader of the documents of a corpus: lines, records, sentences of a treebank, or Docs of a DocBin."""
+"""Readers of corpora: documents (lines, records, treebank sentences, Docs of a DocBin), word senses and CoNLL-U."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.documents import docbin_words, json_lines
-from ...text.files import kind, lines, text_files
-from .conllu import FORM, conllu_sentences
-from .senses import SenseInstance, read_senses
+from ..text.documents import docbin_words, json_lines
+from ..text.files import kind, lines, text_files
 
 CHARACTERS_PER_BATCH = 1 << 16
 """Approximate number of characters in a batch of documents. For 13,000 English words, which have so many
 characters, all layers of the original ELMo take 160 MB."""
+FORM, UPOS = 1, 3
+"""Indices of the columns of a CoNLL-U file with the word and its universal part-of-speech tag."""
+_KEY = re.compile(r"\S+%[1-5]:\d\d:\d\d:\S*:\d*")
+_ADJECTIVE, _SATELLITE = "%3", "%5"
+
+
+class SenseInstance(NamedTuple):
+    """One or several consecutive words of a sentence that are annotated as one entry of WordNet."""
+
+    start: int
+    """Index of the first annotated word in the sentence."""
+    end: int
+    """Index of the last annotated word in the sentence, plus 1."""
+    senses: tuple[str, ...]
+    """WordNet keys of the correct senses, such as `bank%1:17:01::`. Training uses only the first key."""
+
+
+class SenseSentence(NamedTuple):
+    """The words of a sentence, and the annotated words and phrases with their senses."""
+
+    words: list[str]
+    instances: list[SenseInstance]
 
 
 @dataclass(frozen=True)
@@ -41,9 +63,6 @@ def corpus_files(source: str) -> list[Path]:
 
     Args:
         source: a file, a folder or a glob pattern.
-
-    Raises:
-        FileNotFoundError, ValueError: see `text_files`.
     """
     return text_files(source, more=(".conllu",))
 
@@ -97,21 +116,6 @@ def batches(documents: Iterable[Document], characters: int) -> Iterator[list[Doc
         yield batch
 
 
-def read_docs(
-    nlp: Language, source: str, *, disable: Collection[str], tokenized: bool = False
-) -> Iterator[list[tuple[str, Doc]]]:
-    """Process the documents of a corpus with a pipeline. Yield lists of the names and the Docs of consecutive
-    documents.
-
-    Args:
-        source, tokenized: see `read_documents`.
-        disable: names of the components that do not run.
-    """
-    for batch in batches(read_documents(source, tokenized=tokenized), CHARACTERS_PER_BATCH):
-        docs = make_docs(nlp, (document.text for document in batch), disable)
-        yield [(document.name, doc) for document, doc in zip(batch, docs, strict=True)]
-
-
 def make_docs(
     nlp: Language, texts: Iterable[str | Iterable[str]], disable: Collection[str]
 ) -> Iterator[Doc]:
@@ -154,6 +158,106 @@ def _is_annotated(file: Path) -> bool:
     except json.JSONDecodeError:
         return False  # the reader of the file gives a better message
     return isinstance(record, dict) and "sense" in record
+
+
+def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
+    """Yield a sentence with annotated senses for each record of JSONL files.
+
+    A record contains two lists of equal length: the tokens in the field `tokens`, and in the field `sense`, a
+    key of WordNet 3.0 (`bank%1:17:01::`) or null for each token. A token of several words ("primary
+    election") is split into words. If several senses of a token are correct, the optional field `gold_all`
+    maps the index of the token to all correct keys: `{"7": [key, key]}`.
+    """
+    for file in files:
+        yield from json_lines(file, _annotated, "strict")
+
+
+def _annotated(record: Any) -> SenseSentence:
+    fields: dict[str, Any] = record if isinstance(record, dict) else {}
+    tokens, senses = fields.get("tokens"), fields.get("sense")
+    alternatives = fields.get("gold_all", {})
+    if not (
+        isinstance(tokens, list)
+        and all(isinstance(token, str) and token.strip() for token in tokens)
+        and isinstance(senses, list)
+        and len(senses) == len(tokens)
+        and isinstance(alternatives, dict)
+    ):
+        raise ValueError(
+            'expected {"tokens": [strings], "sense": [a key or null for each token]}, but got '
+            f"{json.dumps(record):.100}"
+        )
+    words: list[str] = []
+    instances = []
+    for number, (token, sense) in enumerate(zip(tokens, senses, strict=True)):
+        start = len(words)
+        words += token.split()
+        if sense is not None:
+            keys = alternatives.get(str(number), [sense])
+            if not (isinstance(keys, list) and keys):
+                raise ValueError(
+                    f"gold_all of token {number} must be a list of keys, but is {keys!r:.100}"
+                )
+            for key in keys:
+                if not isinstance(key, str) or not _KEY.fullmatch(key):
+                    raise ValueError(f"{key!r} is not a WordNet sense key, such as bank%1:17:01::")
+            instances.append(SenseInstance(start, len(words), tuple(keys)))
+    return SenseSentence(words, instances)
+
+
+def entry_of(key: str) -> str:
+    """Return the lexicon entry (lemma and part of speech) of a WordNet sense key: `bank%1` for
+    `bank%1:17:01::`.
+
+    WordNet has two codes for adjectives, 3 and 5. The entry always contains 3.
+    """
+    entry = key.partition(":")[0]
+    return entry.removesuffix(_SATELLITE) + _ADJECTIVE if entry.endswith(_SATELLITE) else entry
+
+
+def read_first_senses(file: Path) -> dict[str, str]:
+    """Read WordNet's file `index.sense`. Return a dict from each entry (lemma and part of speech, see
+    `entry_of`) to the key of its first sense.
+    """
+    first_senses = {}
+    for number, line in lines(file, "strict"):
+        fields = line.split()
+        if len(fields) != 4 or not _KEY.fullmatch(fields[0]):
+            raise ValueError(
+                f"{file}, line {number}: expected a line of WordNet's index.sense (sense key, offset, sense number and"
+                f" count), but got {line.strip():.100}"
+            )
+        if fields[2] == "1":
+            first_senses[entry_of(fields[0])] = fields[0]
+    return first_senses
+
+
+def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
+    """Yield the sentences of a CoNLL-U file. A sentence is a list of syntactic words. A word is the list of
+    the ten columns of its line.
+
+    Multiword tokens (ID "3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz
+    or .zst.
+    """
+    rows: list[list[str]] = []
+    for number, line in lines(file, "strict"):
+        row = line.rstrip("\r\n")
+        if not row.strip():
+            if rows:
+                yield rows
+            rows = []
+        elif not row.startswith("#"):
+            columns = row.split("\t")
+            # The first of the ten columns is the ID.
+            if len(columns) != 10 or not columns[0][0:1].isdigit() or not columns[FORM]:
+                raise ValueError(
+                    f"{file}, line {number} is not CoNLL-U: expected ten columns separated by tabs, starting with a"
+                    f" number and a word, but got {row:.100}"
+                )
+            if columns[0].isdigit():
+                rows.append(columns)
+    if rows:
+        yield rows
 
 
 _READERS: dict[str, Callable[[Path], Iterator[str | list[str]]]] = {

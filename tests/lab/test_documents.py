@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.lab.corpora.documents import Document, batches, corpus_files, read_documents
+from spacy_elmo.lab.documents import Document, batches, corpus_files, read_documents
 
 CONLLU = """\
 # sent_id = 1

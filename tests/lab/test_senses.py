@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from spacy_elmo.lab.corpora.senses import entry_of, read_first_senses, read_senses
+from spacy_elmo.lab.documents import entry_of, read_first_senses, read_senses
 
 BANK = "bank%1:17:01::"
 TOOK = "take_place%2:30:00::"

@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias
 import spacy
 from spacy.language import Language
 
-from ...bilm.weights import Weights
-from ...pipeline.component import Elmo
-from ...pipeline.encode.encoder import shim_of
-from ...weight_names import find_weights, known_names
+from ..bilm.weights import Weights
+from ..pipeline.component import Elmo
+from ..pipeline.encode.encoder import shim_of
+from ..weight_names import find_weights, known_names
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]
 """Option that selects layers of the biLM: all layers, their average, or the top (last) layer."""
@@ -51,12 +51,7 @@ def load_pipeline(
 
 
 def saved_pipeline(source: str) -> Language:
-    """Load a saved or installed pipeline.
-
-    Raises:
-        OSError: there is no such pipeline.
-        ValueError: the pipeline cannot be loaded.
-    """
+    """Load a saved or installed pipeline."""
     try:
         return spacy.load(source)
     except (
@@ -86,11 +81,6 @@ def blank_pipeline(
     Returns:
         The pipeline, and warnings for the user. The config of the pipeline contains the name of the weights,
         or the absolute path of the file.
-
-    Raises:
-        OSError: the file does not exist.
-        ValueError: the file is not a weights file, the language is not known, or spaCy does not support the
-            language.
     """
     path = find_weights(source)
     card = Weights.load_card(path)
@@ -126,11 +116,7 @@ def _tokenizer_warnings(card: Mapping[str, Any], lang: str) -> list[str]:
 
 
 def find_elmo(nlp: Language) -> tuple[str, Elmo]:
-    """Return the name of the elmo component of a pipeline, and the component.
-
-    Raises:
-        ValueError: the pipeline has no elmo component, or has more than one.
-    """
+    """Return the name of the elmo component of a pipeline, and the component."""
     elmos = [(name, pipe) for name, pipe in nlp.pipeline if isinstance(pipe, Elmo)]
     if len(elmos) != 1:
         names = ", ".join(nlp.pipe_names) or "none"
@@ -143,11 +129,7 @@ def find_elmo(nlp: Language) -> tuple[str, Elmo]:
 
 
 def elmo_and_later(nlp: Language) -> list[str]:
-    """Return the names of the elmo component and of all later components of a pipeline, in order.
-
-    Raises:
-        ValueError: the pipeline does not have exactly one elmo component.
-    """
+    """Return the names of the elmo component and of all later components of a pipeline, in order."""
     name, _ = find_elmo(nlp)
     return list(nlp.pipe_names[nlp.pipe_names.index(name) :])
 
@@ -155,9 +137,6 @@ def elmo_and_later(nlp: Language) -> list[str]:
 def origin(nlp: Language) -> dict[str, Any]:
     """Return what the vectors of a pipeline depend on, in JSON types: its language (`lang`), the digest of its
     biLM (`weights`), and elmo's option `get_spans`.
-
-    Raises:
-        ValueError: the pipeline does not have exactly one elmo component.
     """
     name, elmo = find_elmo(nlp)
     return {
@@ -190,10 +169,6 @@ def load_again(about: Mapping[str, Any], source: str | None = None) -> Language:
     Args:
         about: metadata of the index, from `source_of`, or from `embed`, which does not know the `source`.
         source: new location of the pipeline, if the pipeline was moved.
-
-    Raises:
-        OSError, ValueError: see `load_pipeline`.
-        ValueError: the loaded pipeline is not the pipeline of the index, or `about` names no pipeline.
     """
     source = source or about.get("source")
     if source is None or "pipeline" not in about:

@@ -1,1 +1,0 @@
-"""Readers of corpora (lines, records, sentences, word senses), and loading of pipelines."""
