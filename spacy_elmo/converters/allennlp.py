@@ -90,8 +90,7 @@ def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, 
 
 
 def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters of a highway layer, with names that start with `prefix`, to the tensors
-    of our `Highway`."""
+    """Convert AllenNLP's parameters of the highway layer `prefix` to the tensors of our `Highway`."""
     tensors = {}
     for part in ("weight", "bias"):
         transform, carry = state[prefix + part].chunk(2)
@@ -101,8 +100,7 @@ def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
-    """Convert AllenNLP's LSTM parameters, with names that start with `prefix`, to the tensors of our LSTM
-    layers. Each of our tensors contains both directions."""
+    """Convert AllenNLP's LSTM parameters to our tensors, each of which contains both directions."""
     tensors = {}
     for level in range(layers):
         forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)
@@ -119,8 +117,7 @@ def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str
 
 
 def _swapped(gates: Tensor, axis: int) -> Tensor:
-    """Return a copy of an LSTM tensor in which the second and the third of the four gates along `axis` are
-    exchanged."""
+    """Exchange the second and the third of the four gates along `axis`, in a copy."""
     first, second, third, last = gates.chunk(4, axis)
     return torch.cat([first, third, second, last], axis)
 
@@ -205,16 +202,8 @@ def to_weights(
 
     Args:
         state: {name of a parameter: array}.
-        options: the content of options.json; None: there is no such file.
-        settings: the content of config.json; empty: there is no such file.
+        options, settings: the content of options.json and config.json; None and empty: there is no such file.
         accept: see `convert`.
-
-    Returns:
-        The weights, and notes for the user.
-
-    Raises:
-        ValueError: there is no ELMo, or there are several; or the options are missing, or the parameters do
-            not fit them.
     """
     prefixes = [name.removesuffix(CHARACTERS) for name in state if name.endswith(CHARACTERS)]
     if len(prefixes) != 1:
@@ -266,7 +255,16 @@ def _config_of(
     accept: bool,
 ) -> tuple[BiLMConfig, list[str]]:
     if options is None:
-        config, notes = _config_without_options(arrays, settings, accept)
+        if not accept:
+            named = [str(value) for _, value in _settings(settings, "options_file")]
+            missing = f" (config.json names {named[0]!r:.200})" if named else ""
+            raise ValueError(
+                f"the options file of the ELMo is missing{missing}. Give it with options (`--options`). Or set accept"
+                f" (`--accept`) to assume the options of published models: {ASSUMED}. If the model has other options,"
+                " its vectors will be wrong"
+            )
+        config = _config_of_shapes(arrays)
+        notes = [f"no options file: took the sizes from the parameters, and assumed {ASSUMED}"]
     elif isinstance(options.get("char_cnn"), Mapping):
         # AllenNLP ignores n_characters, because its table always has a row of padding.
         config, notes = bilm_tf.config_of(
@@ -278,21 +276,6 @@ def _config_of(
         raise ValueError("lstm.use_skip_connections must be true, as in every ELMo of AllenNLP")
     square = config.projection in (config.dim, config.n_filters)
     return dataclasses.replace(config, forget_bias=0.0, square_projections=square), notes
-
-
-def _config_without_options(
-    arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], accept: bool
-) -> tuple[BiLMConfig, list[str]]:
-    if not accept:
-        named = [str(value) for _, value in _settings(settings, "options_file")]
-        missing = f" (config.json names {named[0]!r:.200})" if named else ""
-        raise ValueError(
-            f"the options file of the ELMo is missing{missing}. Give it with options (`--options`). Or set accept"
-            f" (`--accept`) to assume the options of published models: {ASSUMED}. If the model has other options, its"
-            " vectors will be wrong"
-        )
-    note = f"no options file: took the sizes from the parameters, and assumed {ASSUMED}"
-    return _config_of_shapes(arrays), [note]
 
 
 def _config_of_shapes(arrays: Mapping[str, np.ndarray]) -> BiLMConfig:
@@ -337,22 +320,10 @@ _CHARACTERS_OF_A_WORD = 50
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write options.json and a state dict of a biLM. AllenNLP's `Elmo` loads the state dict with
-    `strict=True`.
+    """Write `options.json` and `weights.th`, a state dict that AllenNLP's `Elmo` loads with `strict=True`.
 
     The state dict contains the scalar mixes (weighted sums of the layers) that the model card lists in
     `scalar_mixes`. If the card lists none, the state dict contains one untrained mix.
-
-    Args:
-        folder: folder to write `options.json` and `weights.th` to.
-        force: replace existing files.
-
-    Returns:
-        The paths of the written files.
-
-    Raises:
-        OSError: a file exists and `force` is false, or the folder cannot be written.
-        ValueError: AllenNLP does not support this biLM, or `scalar_mixes` in the card is invalid.
     """
     state = state_of(weights)
     with all_or_nothing(folder, FILES, force=force) as new:

@@ -137,12 +137,7 @@ def convert_checkpoint(
 
 
 def find_options(folder: Path) -> Path:
-    """Return the only JSON file in a folder that contains the options of a biLM.
-
-    Raises:
-        OSError: the folder is missing.
-        ValueError: no file contains them, or several do.
-    """
+    """Return the only JSON file in a folder that contains the options of a biLM."""
     return _only(folder, (".json",), has_lstm, '"lstm"', "Give the file with options (`--options`)")
 
 
@@ -152,12 +147,7 @@ def has_lstm(path: Path) -> bool:
 
 
 def read_options(path: Path) -> dict[str, Any]:
-    """Return the content of options.json.
-
-    Raises:
-        OSError: the file is missing or cannot be read.
-        ValueError: the file is not JSON, or has no section `lstm`.
-    """
+    """Return the content of options.json."""
     content = read_json_object(path)
     if not isinstance(content.get("lstm"), dict):
         raise ValueError(f'{path} does not contain the options of a biLM: it has no section "lstm"')
@@ -203,10 +193,8 @@ def _with_vocabulary(
     """Read the vocabulary if the word table or the softmax needs it, and convert the model.
 
     Args:
-        folder: folder in which the vocabulary is searched if `vocabulary` is None.
         files: the files that were read; first the options, then the weights.
-        head: arrays of the softmax.
-        needs_head: if there is no vocabulary for the softmax, raise an error. Default: leave out the softmax.
+        needs_head: raise an error if there is no vocabulary for the softmax, which is left out otherwise.
     """
     words, notes = None, []
     rows = _rows(head.get(_SOFTMAX_BIAS))
@@ -297,11 +285,8 @@ def _datasets(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_hdf5(path: Path, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Read the arrays `names` from an HDF5 file; default: all arrays.
-
-    bilm-tf and AllenNLP write arrays as they are. Compressed arrays and arrays in chunks are refused, because
-    they could expand to any size.
-    """
+    """Read the arrays `names`, or all, from an HDF5 file. bilm-tf and AllenNLP write arrays as they are; compressed
+    arrays and arrays in chunks are refused, because they could expand to any size."""
     size = path.stat().st_size
     with _datasets(path) as datasets:
         if missing := [name for name in names if name not in datasets]:
@@ -375,19 +360,12 @@ def to_weights(
     words: Sequence[str] | None = None,
     head: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Weights, list[str]]:
-    """Convert the content of bilm-tf's files.
+    """Convert the content of bilm-tf's files to weights, with notes for the user.
 
     Args:
-        options: the content of options.json.
         arrays: {path in the HDF5 file: array}.
         words: the words in the order of the rows of the word table and of the softmax.
         head: the arrays `softmax/W` (words, projection size) and `softmax/b` (words,); empty: none.
-
-    Returns:
-        The weights, and notes for the user.
-
-    Raises:
-        ValueError: the options do not describe a biLM, or the arrays or the words do not fit the options.
     """
     # TensorFlow leaves out the level of the cells if there is only one layer.
     for d in (0, 1):
@@ -424,10 +402,8 @@ def to_weights(
 
 
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
-    """Convert weights, without the softmax head, to {bilm-tf's name: float32 array}.
-
-    The function adds `forget_bias - 1` to the bias of the forget gate, because TensorFlow always adds 1.
-    """
+    """Convert weights, without the softmax head, to {bilm-tf's name: float32 array}. The bias of the forget gate gets
+    `forget_bias - 1`, because TensorFlow always adds 1."""
     arrays: dict[str, np.ndarray] = {}
     for ours, source in _sources(weights.config).items():
         tensor = weights.tensors[ours].float().numpy()
@@ -442,12 +418,10 @@ def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
 
 
 class _Source(NamedTuple):
-    """The arrays of bilm-tf that contain the values of one tensor of `BiLM`."""
+    """The arrays of bilm-tf that contain the values of a tensor of `BiLM`: of an LSTM tensor, one of each direction."""
 
     names: tuple[str, ...]
-    """Name of the array. For an LSTM tensor: the names of the arrays of both directions."""
     shape: tuple[int, ...]
-    """Shape of each array."""
     part: Any
     """Index that selects the values of the tensor in each array."""
 
@@ -490,18 +464,8 @@ _TRAINING_ONLY = {
 
 
 def config_of(options: Mapping[str, Any], table_rows: int = 0) -> tuple[BiLMConfig, list[str]]:
-    """Convert the content of options.json to a configuration.
-
-    Args:
-        table_rows: number of rows of the word embedding matrix; 0 if there is none. If the options contain
-            neither `char_cnn` nor `n_tokens_vocab`, this is the number of words.
-
-    Returns:
-        The configuration, and notes for the user on missing options and on ignored options.
-
-    Raises:
-        ValueError: options are missing or invalid. The message names all these options.
-    """
+    """Convert the content of options.json to a configuration, with notes on missing and ignored options. If the
+    options tell no number of words, `table_rows`, the size of the word table, is taken."""
     reader = OptionsReader(options)
     if reader.value("bidirectional", default=True, silent=True) is False:
         reader.problems.append("bidirectional = false: a model of one direction is not a biLM")
@@ -543,20 +507,8 @@ FILES = _OPTIONS, _WEIGHTS, _SOFTMAX_FILE, _VOCABULARY = (
 
 
 def export(weights: Weights, folder: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a biLM in the HDF5 format of bilm-tf and AllenNLP.
-
-    Args:
-        folder: folder to write `options.json` and `weights.hdf5` to. If the weights have a vocabulary, the
-            function also writes `vocab.txt`; if they have a softmax head, also `softmax_weights.hdf5`.
-        force: replace existing files.
-
-    Returns:
-        The paths of the written files.
-
-    Raises:
-        OSError: a file exists and `force` is false, or the folder cannot be written.
-        ValueError: h5py is missing, or bilm-tf does not support this biLM. The message names each reason.
-    """
+    """Write a biLM in the HDF5 format of bilm-tf and AllenNLP: `options.json`, `weights.hdf5`, `vocab.txt` if the
+    weights have a vocabulary, and `softmax_weights.hdf5` if they have a head."""
     if problems := _inexpressible(weights):
         raise ValueError("bilm-tf does not support this biLM:\n  " + "\n  ".join(problems))
     with all_or_nothing(folder, FILES, force=force) as new:

@@ -51,11 +51,7 @@ def known_models() -> dict[str, PublicModel]:
 
 
 def find_model(name: str) -> PublicModel:
-    """Return the public model that has a given name.
-
-    Raises:
-        ValueError: there is no model with this name. The message suggests similar names.
-    """
+    """Return the public model that has a given name."""
     models = known_models()
     if name in models:
         return models[name]
@@ -69,9 +65,6 @@ def find_model(name: str) -> PublicModel:
 def cache_folder() -> Path:
     """Return the folder for downloads: the environment variable SPACY_ELMO_CACHE, or the folder `spacy-elmo` in
     the cache folder of the user.
-
-    Raises:
-        ValueError: SPACY_ELMO_CACHE is not set, and platformdirs is not installed.
     """
     if folder := os.environ.get(CACHE_VARIABLE):
         return Path(folder)
@@ -93,11 +86,6 @@ def fetch(url: str, sha256: str | None, folder: Path, *, progress: bool = False)
         sha256: expected SHA-256; None: unknown.
         folder: folder for the file. A missing folder is created.
         progress: show a progress bar on standard error.
-
-    Raises:
-        OSError: the folder is not writable.
-        ValueError: the server does not answer, refuses the request or ends the transfer early, or the file
-            does not have the expected checksum.
     """
     path = folder / PurePosixPath(urlsplit(url).path).name
     if not path.exists():

@@ -47,14 +47,8 @@ _SHIPPED_OPTIONS = {
 
 
 def convert(folder: Path) -> tuple[Weights, list[str]]:
-    """Convert an ELMoForManyLangs model.
-
-    Args:
-        folder: folder with `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl` and `encoder.pkl`.
-
-    Returns:
-        The weights, and notes for the user.
-    """
+    """Convert an ELMoForManyLangs model: a folder with `config.json`, `word.dic`, `char.dic`, `token_embedder.pkl`
+    and `encoder.pkl`. Return the weights, and notes for the user."""
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is not the folder of an ELMoForManyLangs model")
     options, name = _network(folder)
@@ -76,12 +70,8 @@ def convert(folder: Path) -> tuple[Weights, list[str]]:
 
 
 def _network(folder: Path) -> tuple[dict[str, Any], str]:
-    """Read the network configuration that the entry `config_path` of `config.json` names. Unlike
-    ELMoForManyLangs, this function reads no file outside the folder.
-
-    Returns:
-        The options, and the name of the configuration.
-    """
+    """Return the network configuration that `config.json` names, and its name. Unlike ELMoForManyLangs, this function
+    reads no file outside the folder."""
     config_file = folder / "config.json"
     config_path = read_json_object(config_file).get("config_path")
     if not isinstance(config_path, str):
@@ -108,9 +98,6 @@ def _read_lexicon(path: Path, needed: tuple[str, ...]) -> list[str]:
     Each line has a symbol, a tab, and the number of the symbol's row in the embedding matrix. As in
     ELMoForManyLangs' `elmo.py`, every Unicode line break ends a line, and Unicode spaces around a line are
     removed. The symbol U+3000 is a Unicode space, so a line without a symbol means U+3000.
-
-    Args:
-        needed: special symbols that must be in the file.
     """
     with one_error(path, "a dictionary of ELMoForManyLangs"):
         lines = path.read_text("utf8").splitlines()
@@ -135,19 +122,11 @@ def to_weights(
     words: list[str],
     symbols: list[str],
 ) -> tuple[Weights, list[str]]:
-    """Convert the content of ELMoForManyLangs' files.
+    """Convert the content of ELMoForManyLangs' files to weights, with notes for the user.
 
     Args:
-        options: the network configuration.
         arrays: {name of a parameter: array}, with names such as "encoder.forward_layer_0.state_linearity.bias".
-        words: word of each row of the word embedding matrix; empty if there is no such matrix.
-        symbols: symbol of each row of the character embedding matrix; empty if there is no such matrix.
-
-    Returns:
-        The weights, and notes for the user.
-
-    Raises:
-        ValueError: the options do not describe a supported biLM, or the arrays do not fit the options.
+        words, symbols: word or symbol of each row of the embedding matrix; empty if there is no such matrix.
     """
     rows, alphabet = _alphabet(symbols)
     config, notes = _config_of(options, words=len(words), characters=len(alphabet))
@@ -161,27 +140,15 @@ def to_weights(
 
 
 def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
-    """Choose the rows of our character embedding matrix: first the special symbols, then the single
-    characters.
-
-    Args:
-        symbols: symbol of each row of ELMoForManyLangs' character embedding matrix.
-
-    Returns:
-        For each row of our matrix, the index of the same symbol in ELMoForManyLangs' matrix. Also the single
-        characters as one string.
-    """
+    """Return the row in ELMoForManyLangs' character embedding matrix of each row of ours (first the special symbols,
+    then the single characters), and the single characters as one string."""
     row = {symbol: number for number, symbol in enumerate(symbols)}
     characters = [symbol for symbol in symbols if len(symbol) == 1]
     return [row[s] for s in [*_MARKS, *characters]] if symbols else [], "".join(characters)
 
 
 def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
-    """Return {name: expected shape} for the tensors of an ELMoForManyLangs model.
-
-    Args:
-        symbols: number of rows of ELMoForManyLangs' character embedding matrix.
-    """
+    """Return {name: expected shape} for an ELMoForManyLangs model whose char.dic has so many `symbols`."""
     n, width, cells = config.n_filters, config.projection, config.dim
     features = config.word_dim
     shapes: dict[str, Shape] = {}
@@ -211,11 +178,7 @@ def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
 def _tensors(
     arrays: Mapping[str, np.ndarray], config: BiLMConfig, rows: list[int]
 ) -> dict[str, Tensor]:
-    """Convert ELMoForManyLangs' arrays to the tensors of `BiLM.state_dict()`.
-
-    Args:
-        rows: for each row of our character embedding matrix, the row index in ELMoForManyLangs' matrix.
-    """
+    """Convert ELMoForManyLangs' arrays to the tensors of `BiLM.state_dict()`; for `rows` see `_alphabet`."""
     theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     embedder, tensors = "token_embedder.", {}
     if config.n_words:
@@ -245,12 +208,7 @@ _UNUSED = {
 def _config_of(
     options: Mapping[str, Any], *, words: int, characters: int
 ) -> tuple[BiLMConfig, list[str]]:
-    """Convert the options of a model to a configuration. Return it with notes for the user.
-
-    Args:
-        words: number of rows of the word embedding matrix; 0 if there is no such matrix.
-        characters: number of single characters with a row in the character embedding matrix.
-    """
+    """Convert the options of a model with so many words and single characters to a configuration, with notes."""
     reader = OptionsReader(options)
     for part, known in (("token_embedder", "cnn"), ("encoder", "elmo")):
         name = reader.value(f"{part}.name")

@@ -36,18 +36,6 @@ def export(weights: Weights, path: str | Path, *, force: bool = False) -> list[P
     The metadata of the file contain four entries in JSON: `config`, `card`, `vocabulary` and `alphabet`. The
     vocabulary and the alphabet are in the order of the rows of the word and character embedding matrices. The
     alphabet does not contain the special symbols, which have the first rows.
-
-    Args:
-        path: the file to write.
-        force: replace an existing file.
-
-    Returns:
-        A list with the path of the written file.
-
-    Raises:
-        OSError: `path` is a folder, the file exists and `force` is not set, or the parent folder is missing
-            or not writable.
-        ValueError: the weights are too large for an .onnx file.
     """
     path = Path(path)
     check_output_file(path, force=force)

@@ -7,8 +7,7 @@ from typing import Any
 
 
 class OptionsReader:
-    """Reader of nested options. An option is named by a path with dots, such as `lstm.dim`. The values are
-    checked later, by `BiLMConfig`."""
+    """Reader of nested options, named by paths with dots, such as `lstm.dim`. `BiLMConfig` checks their values."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(_flat(options))
@@ -19,13 +18,8 @@ class OptionsReader:
         """Notes for the user on missing options and their default values."""
 
     def value(self, path: str, *, default: Any = ..., silent: bool = False) -> Any:
-        """Return the value of an option, or `default` if the option is missing or null.
-
-        If there is no default, a missing option adds a message to `problems`.
-
-        Args:
-            silent: do not add a message to `notes` when the default is used.
-        """
+        """Return the value of an option, or `default` if the option is missing or null. A missing option adds a
+        message to `problems` if there is no default, else to `notes` unless `silent` is set."""
         self._read.add(path)
         value = self._options.get(path)
         if value is not None:
@@ -41,11 +35,8 @@ class OptionsReader:
         return self.value(path, default=None) or None
 
     def ignored(self, known: Set[str]) -> list[str]:
-        """Return a list with one note that names all options that were not read; empty if there are none.
-
-        Args:
-            known: other options that the note should not name, because they do not change any vector.
-        """
+        """Return one note that names the options that were not read, or no note. Options that are `known` change no
+        vector."""
         sections = {path.rpartition(".")[0] for path in self._read}
         if unknown := sorted(self._options.keys() - self._read - known - sections):
             return [f"ignored unknown options: {', '.join(unknown)}"]

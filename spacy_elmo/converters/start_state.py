@@ -32,9 +32,6 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
     Args:
         bilm: a network in evaluation mode, as `Weights.build_bilm` returns it.
         sentences: the words of each sentence, in the order of the text.
-
-    Raises:
-        ValueError: there are three sentences or fewer.
     """
     if len(sentences) <= _BURN_IN:
         raise ValueError(
@@ -55,8 +52,7 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
 
 
 def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
-    """Split the sentences into up to 16 consecutive texts, longer texts first. Each text has at least four
-    sentences, because the first three are left out of the mean."""
+    """Split the sentences into up to 16 consecutive texts of at least four sentences, longer texts first."""
     texts = min(_STREAMS, len(sentences) // (_BURN_IN + 1))
     starts = [rows[0] for rows in np.array_split(np.arange(len(sentences)), texts)]
     return [sentences[s:e] for s, e in zip(starts, [*starts[1:], None], strict=True)]
@@ -65,12 +61,8 @@ def _texts(sentences: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
 def _carried_states(
     bilm: BiLM, texts: list[Sequence[Sequence[str]]]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Process the texts in parallel. In each iteration, process the next sentence of each text.
-
-    Yields:
-        The final LSTM states h (layers, 2, B, projection) and c (layers, 2, B, cells) of the B texts that
-        still have a sentence.
-    """
+    """Process the next sentence of each text in parallel, and yield the final LSTM states h (layers, 2, B,
+    projection) and c (layers, 2, B, cells) of the B texts that still have a sentence."""
     state = None
     for step in range(len(texts[0])):
         batch = [text[step] for text in texts if step < len(text)]

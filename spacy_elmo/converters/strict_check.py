@@ -15,15 +15,7 @@ _SHOWN = 50
 
 
 def check_arrays(arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape]) -> None:
-    """Check that arrays have the expected names and shapes, the type float32 or float16, and finite values.
-
-    Args:
-        arrays: {name: array}.
-        shapes: {name of an array: its expected shape}.
-
-    Raises:
-        ValueError: the message lists the arrays that are missing, unexpected or wrong.
-    """
+    """Check that arrays have the expected names and shapes, the type float32 or float16, and finite values."""
     problems = [f"{name}: missing" for name in shapes.keys() - arrays.keys()]
     problems += [f"{name}: unexpected" for name in arrays.keys() - shapes.keys()]
     for name in shapes.keys() & arrays.keys():
@@ -41,11 +33,7 @@ def check_arrays(arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape]) 
 
 
 def our_shapes(config: BiLMConfig) -> dict[str, Shape]:
-    """Return {name: shape} for the tensors in `BiLM.state_dict()`, without allocating the tensors.
-
-    Raises:
-        ValueError: the tensors are too large for any machine.
-    """
+    """Return {name: shape} for the tensors in `BiLM.state_dict()`, without allocating the tensors."""
     try:
         with on_meta_device():
             return {name: tuple(t.shape) for name, t in BiLM(config).state_dict().items()}

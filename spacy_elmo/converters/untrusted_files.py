@@ -81,10 +81,6 @@ def opened(path: str | Path) -> Iterator[Opened]:
 
     An archive is unpacked into a temporary folder, which is deleted after the block. If a folder contains
     nothing but a subfolder, the subfolder is opened.
-
-    Raises:
-        ValueError: the archive cannot be unpacked, or the block has raised a ValueError or OSError about a
-            file in the archive. The message has paths in the archive instead of temporary paths.
     """
     path = Path(path)
     if path.is_dir() or not path.name.lower().endswith(_ARCHIVES):
@@ -148,10 +144,6 @@ def read_state_dict(path: Path) -> dict[str, np.ndarray]:
 
     `torch.load` with `weights_only` executes no code. It also reads files of PyTorch before 1.6, as in all
     published models of ELMoForManyLangs. bfloat16 is converted to float32, because NumPy has no bfloat16.
-
-    Raises:
-        OSError: the file is missing or cannot be read.
-        ValueError: the file is damaged, or contains anything besides tensors.
     """
     with path.open("rb"):
         pass  # a missing or unreadable file raises an OSError with its path
