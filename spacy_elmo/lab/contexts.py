@@ -111,13 +111,8 @@ def find_occurrences(nlp: Language, documents: Iterable[Document], word: str) ->
 def find_in_sentences(
     nlp: Language, sentences: Iterable[str | list[str]], word: str, corpus: Occurrences
 ) -> Occurrences:
-    """Find the first occurrence of a word in each sentence, to compare it with the occurrences in a corpus.
-
-    Args:
-        word: see `find_occurrences`. Instead of this spelling, a sentence can contain another spelling of the
-            word that occurs in `corpus`.
-        corpus: occurrences of the word in a corpus, from `find_occurrences`.
-    """
+    """Find the first occurrence of a word, or of one of its spellings in a corpus, in each sentence, to compare it with
+    the occurrences in the corpus."""
     spellings = {word, *(occurrence.word for occurrence in corpus.items)}
     forms = {form for spelling in spellings for form in _forms(nlp, spelling)}
     items, vectors = [], [corpus.vectors[:, :0]]
@@ -175,10 +170,7 @@ def _matches(
 
 
 def _may_contain(document: Document, forms: Collection[_Form]) -> bool:
-    """Return False if a document certainly does not contain the word.
-
-    Without this quick check, most of the time for a rare word would be spent on tokenizing other documents.
-    """
+    """Return False if a document certainly does not contain the word, so that it need not be tokenized."""
     if document.senses is not None:
         return any(_lemma(instance) in forms for instance in document.senses)
     text = document.text if isinstance(document.text, str) else " ".join(document.text)
@@ -222,12 +214,8 @@ def occurrence_in(
     source: str,
     sense: str | None = None,
 ) -> Occurrence:
-    """Return an occurrence, with single spaces in the text of its sentence.
-
-    Args:
-        sentence: the text of each token, and whether a space follows the token.
-        start, end: index of the first token of the word, and of the last token plus 1.
-    """
+    """Return an occurrence, with single spaces in the text of its sentence, which is given as the text of each token,
+    and whether a space follows it."""
     parts = (sentence[:start], sentence[start:end], sentence[end:])
     left, word, right = ("".join(text + " " * space for text, space in part) for part in parts)
     bare = word.rstrip()
@@ -244,14 +232,10 @@ class Neighbor(NamedTuple):
 
 
 def nearest(queries: Occurrences, corpus: Occurrences, n: int) -> list[list[list[Neighbor]]]:
-    """Return the n nearest occurrences in a corpus for each query and each layer.
+    """Return the n nearest occurrences in a corpus for each query and each layer, nearest first.
 
-    The nearest occurrence comes first, and equally near occurrences are in the order of the text. If several
-    occurrences have the same two words on each side, only the nearest of these occurrences is returned,
-    because many texts repeat phrases.
-
-    Args:
-        queries: occurrences to compare with the corpus, from `find_in_sentences`.
+    Equally near occurrences are in the order of the text. Of several with the same two words on each side, only the
+    nearest is returned, because many texts repeat phrases.
     """
     cosines = np.einsum("vqw,vow->qvo", queries.unit_vectors, corpus.unit_vectors)
     return [[_distinct(corpus.items, view, n) for view in query] for query in cosines]
@@ -280,26 +264,19 @@ class Plane:
 
 
 def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
-    """Project the vectors of occurrences to their first two principal components, in each layer.
+    """Project the vectors of occurrences, and of queries, to the first two principal components of the occurrences, in
+    each layer.
 
     Vectors are centred and scaled to length 1, as in `nearest`. The sign of each component is chosen so that
-    the loading with the largest magnitude is positive. If all occurrences have the same spelling, they have
-    the same vector in layer 0, so layer 0 shows only one point.
-
-    Args:
-        corpus: occurrences that determine the projection.
-        queries: other occurrences to draw on the same map, from `find_in_sentences`.
+    the loading with the largest magnitude is positive.
     """
     views = zip(corpus.views, corpus.unit_vectors, queries.unit_vectors, strict=True)
     return [_plane(*view) for view in views]
 
 
 def drawable(planes: Sequence[Plane]) -> list[Plane]:
-    """Return the 2-D projections, without those in which all points are on one line.
-
-    In layer 0, for example, a word with one or two spellings has only one or two points. If no projection
-    would be left, return the last one.
-    """
+    """Return the projections without those whose points are on one line, such as layer 0 of a word with one or two
+    spellings. If none would be left, return the last one."""
     return [plane for plane in planes if plane.shares[1] > 0] or list(planes[-1:])
 
 

@@ -59,11 +59,7 @@ class Document:
 
 
 def corpus_files(source: str) -> list[Path]:
-    """Return the sorted paths of the files of a corpus: `.conllu`, and the types that `text_files` supports.
-
-    Args:
-        source: a file, a folder or a glob pattern.
-    """
+    """Return the sorted paths of the files of a corpus: `.conllu`, and the types that `text_files` supports."""
     return text_files(source, more=(".conllu",))
 
 
@@ -88,9 +84,6 @@ def read_documents(
         senses: also read the senses of a `.jsonl` file whose first record has a field `sense` (see
             `read_senses`).
 
-    Raises:
-        FileNotFoundError: there are no such files.
-        ValueError: a file cannot be read. The message names the file and the line.
     """
     for file in corpus_files(source):
         if senses and kind(file) == ".jsonl" and _is_annotated(file):

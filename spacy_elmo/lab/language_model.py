@@ -162,12 +162,8 @@ class LanguageModel:
         return sequences
 
     def _contexts(self, sequences: Sequences, places: np.ndarray) -> Tensor:
-        """For each of n tokens, return the output of each direction's top LSTM layer just before the
-        direction processes the token, (2, n, projection).
-
-        Args:
-            places: positions of the tokens in the Doc, (n,).
-        """
+        """For each of n positions in the Doc, return the output of each direction's top LSTM layer just before the
+        direction processes the token, (2, n, projection)."""
         # Only the sentences of these tokens are processed.
         span_of_token = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
         spans = np.unique(span_of_token[np.isin(sequences.tokens, places)])
@@ -194,12 +190,8 @@ class LanguageModel:
         return contexts
 
     def _best(self, contexts: Tensor, excluded: list[int], n: int) -> list[list[Substitute]]:
-        """Return the n most probable words in each of m contexts.
-
-        Args:
-            contexts: outputs of the top LSTM layer, (directions, m, projection), for one or both directions.
-            excluded: for each context, the index in the vocabulary of a word to leave out, (m,); -1: no word.
-        """
+        """Return the n most probable words in each of m contexts, (directions, m, projection), without the word of
+        each that `excluded` tells by its index in the vocabulary; -1: no word."""
         scores = sum(map(self._head.log_softmax, contexts[1:]), self._head.log_softmax(contexts[0]))
         scores[:, self._special_rows] = -torch.inf
         scores = log_softmax(scores)
@@ -218,16 +210,8 @@ class LanguageModel:
 
 
 def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """For each of N words, return the slots of the next word and of the previous word in its sentence,
-    (2, N).
-
-    The slot of a word is its index in the result of `_contexts`; -1: there is no such word, or the word needs
-    no context.
-
-    Args:
-        slots: slot of each word, (N,).
-        lengths: number of words of each sentence.
-    """
+    """Return the slots of the next and of the previous word of each of N words in its sentence, (2, N). The slot of a
+    word is its index in the result of `_contexts`; -1: there is no such word, or the word needs no context."""
     ends = np.cumsum(lengths)
     following, before = np.roll(slots, -1), np.roll(slots, 1)
     following[ends - 1] = -1

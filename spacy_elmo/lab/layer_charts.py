@@ -72,10 +72,8 @@ def _component_weights(name: str, model: Model) -> Iterator[LayerWeights]:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Shorten paths to distinct names: remove the folders that all paths share at their start or end.
-
-    The name of a single path is empty. If one of several names would be empty, the paths are not shortened.
-    """
+    """Remove the folders that all paths share at their start or end, unless one of several names would be empty. The
+    name of a single path is empty."""
     parts = [path.split("/") for path in paths]
     start = _shared_length(parts)
     end = _shared_length([path[start:][::-1] for path in parts])

@@ -110,11 +110,6 @@ def write_package(
 
     Returns:
         The package's folder, such as `out / "la_elmo_mini"`.
-
-    Raises:
-        ValueError: the name does not end with a version, or is the name of a bundled biLM; the card has no language
-            or no licence; or `head` is true, but the biLM has no head.
-        OSError: a file cannot be written, or exists and `force` is false.
     """
     module, _, model_version = name.rpartition("_v")
     _check(weights, name)
@@ -155,7 +150,6 @@ def model_card(name: str, card: Mapping[str, Any], spelling: Spelling) -> str:
     """Return the README of a package of weights, a model card for Hugging Face.
 
     Args:
-        name: the name that users write as `weights = NAME`, such as la_elmo_mini_v1.
         card: the card of the weights. `limits` is a list of sentences. `evaluation` is a list of test scores: each has
             a `task` (a task name of Hugging Face), `data`, `metric`, `without` and `with` (the score in % without
             ELMo, and of the same pipeline with ELMo) and `seeds` (the number of random seeds).

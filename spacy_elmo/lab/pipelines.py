@@ -54,10 +54,7 @@ def saved_pipeline(source: str) -> Language:
     """Load a saved or installed pipeline."""
     try:
         return spacy.load(source)
-    except (
-        ImportError,
-        ValueError,
-    ) as error:  # for example, the library of its tokenizer is missing
+    except (ImportError, ValueError) as error:  # such as a missing library of its tokenizer
         raise ValueError(f"Cannot load the pipeline {source!r}: {str(error).strip()}") from error
     except OSError as error:
         names = ", ".join(known_names())
@@ -79,8 +76,7 @@ def blank_pipeline(
         fallback: language code if `lang` is None and the card contains no language.
 
     Returns:
-        The pipeline, and warnings for the user. The config of the pipeline contains the name of the weights,
-        or the absolute path of the file.
+        The pipeline, and warnings for the user.
     """
     path = find_weights(source)
     card = Weights.load_card(path)
@@ -147,11 +143,7 @@ def origin(nlp: Language) -> dict[str, Any]:
 
 
 def source_of(nlp: Language, source: str, *, lang: str | None, tokenized: bool) -> dict[str, Any]:
-    """Return the metadata of an index, in JSON types, with which `load_again` loads the pipeline of the index.
-
-    Args:
-        source, lang, tokenized: the arguments with which `load_pipeline` loaded the pipeline.
-    """
+    """Return the metadata of an index, in JSON types, with which `load_again` loads the pipeline of the index."""
     path = Path(source)
     # `load_pipeline` also prefers the name to a folder with this name in the working directory.
     is_name = source in known_names() or spacy.util.is_package(source)
@@ -168,7 +160,7 @@ def load_again(about: Mapping[str, Any], source: str | None = None) -> Language:
 
     Args:
         about: metadata of the index, from `source_of`, or from `embed`, which does not know the `source`.
-        source: new location of the pipeline, if the pipeline was moved.
+        source: new location of the pipeline, if it was moved.
     """
     source = source or about.get("source")
     if source is None or "pipeline" not in about:

@@ -34,13 +34,8 @@ def sentence_layers(
     sentences: Iterable[Sequence[str]],
     progress: Callable[[int], object] = lambda n: None,
 ) -> Iterator[np.ndarray]:
-    """Yield the biLM layers of each sentence of n words, (layers, n, width).
-
-    The components before elmo run, and then elmo's model. Components after elmo do not run.
-
-    Args:
-        progress: function to call with the number of sentences processed since the previous call.
-    """
+    """Yield the biLM layers of each sentence of n words, (layers, n, width). Components after elmo do not run.
+    `progress` is called with the number of sentences since the previous call."""
     model = find_elmo(nlp)[1].model
     stream = iter(sentences)
     while group := list(itertools.islice(stream, _SENTENCES)):
@@ -215,14 +210,8 @@ def probe_tags(
     test: TaggedText,
     progress: Callable[[int], object] = lambda n: None,
 ) -> TagScores:
-    """Predict the tag of each word from its vector, by a logistic regression for each layer.
-
-    Memory holds the vectors of both texts in all layers.
-
-    Args:
-        nlp: a pipeline with one elmo component.
-        progress: see `sentence_layers`.
-    """
+    """Predict the tag of each word from its vector, by a logistic regression for each layer. Memory holds the vectors
+    of both texts in all layers."""
     x_train, x_test = (_all_layers(nlp, text, progress) for text in (train, test))
     accuracies = []
     for layer in range(len(x_train)):

@@ -225,15 +225,8 @@ def _as_span(tokens: Doc | Span | Token) -> Span:
 def add_corpus(
     index: SearchIndex, nlp: Language, text: str, *, tokenized: bool = False
 ) -> Iterator[int]:
-    """Add the spans of a corpus that the biLM reads as sequences, such as sentences, to an index.
-
-    Args:
-        text: a file, a folder or a glob pattern.
-        tokenized: True if the texts are already tokenized, with spaces between the tokens.
-
-    Yields:
-        The number of spans that were added.
-    """
+    """Add the spans of a corpus that the biLM reads as sequences, such as sentences, to an index. Yield their
+    number in each batch; for `text` and `tokenized` see `read_documents`."""
     embedder = Embedder(nlp, layers=index.layers, unit="span")
     for batch in batches(read_documents(text, tokenized=tokenized), CHARACTERS_PER_BATCH):
         table = embedder(as_batch(batch))

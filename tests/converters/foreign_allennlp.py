@@ -1,8 +1,6 @@
 """Files of trained AllenNLP models, generated from a small biLM with AllenNLP's names."""
 
-import io
 import json
-import tarfile
 
 import torch
 
@@ -80,13 +78,3 @@ def write(folder, state, config=None, options=None):
 def write_model(folder, model, mixes=()):
     """Write a complete model with its options."""
     return write(folder, tagger_of(model, mixes), config_of(), options_of(model.config))
-
-
-def pack(folder, path):
-    """Pack a folder as model.tar.gz."""
-    with tarfile.open(path, "w:gz") as archive:
-        for file in sorted(folder.iterdir()):
-            member, data = tarfile.TarInfo(file.name), file.read_bytes()
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return path

@@ -102,6 +102,6 @@ def write_lexicon(path, symbols):
     path.write_text("".join(f"{symbol}\t{row}\n" for row, symbol in enumerate(symbols)), "utf8")
 
 
-def write_model(folder, options, *, seed=0, old=False):
+def write_model(folder, options):
     """Write the files of a random model."""
-    return write(folder, options, *state_dicts(options, seed), old=old)
+    return write(folder, options, *state_dicts(options))

@@ -182,6 +182,31 @@ def written(name, content):
     return lambda folder: (folder / name).write_bytes(content)
 
 
+def renamed(folder):
+    path = folder / "lm_weights.hdf5"
+    path.write_bytes(path.read_bytes().replace(b"char_embed", b"char_\xffmbed"))
+
+
+def softmax(**change):
+    """Return a function that writes a softmax for the eight words, with changed arrays."""
+    change = {f"softmax/{name}": array for name, array in change.items()}
+    return lambda folder: foreign.write_arrays(folder / "softmax.hdf5", softmax_of(8) | change)
+
+
+def vectors(array):
+    return lambda folder: foreign.write_arrays(folder / "vectors", {"embedding": array})
+
+
+def words(words):
+    def change(folder):
+        foreign.write_model(folder, model_of(n_words=8), words)
+
+    return change
+
+
+NAMED = {"softmax": "softmax.hdf5", "vocabulary": "vocab.txt"}
+
+
 DAMAGE = [
     (options(lstm__dim=..., lstm__projection_dim=None), ["lstm.dim is missing", "lstm.projection_dim is missing"]),
     (options(lstm__dim="7", lstm__n_layers=1.5), ["dim = '7'", "layers = 1.5"]),
@@ -219,23 +244,29 @@ DAMAGE = [
     (virtual, ["in another file"]),
     (stored(dtype=h5py.vlen_dtype(np.float32)), ["char_embed of the shape [261, 3] and the type object"]),
     (nested, ["32 levels"]),
+    (renamed, [r"char_\xffmbed: unexpected"]),
+    (softmax(W=np.zeros((8, 4), np.float32)), ["softmax/W: shape [8, 4], expected [8, 5]"], NAMED),
+    (softmax(b=np.full(8, np.inf, np.float32)), ["softmax/b: contains values that are not finite"], NAMED),
+    (softmax(b=np.zeros(8)), ["softmax/b: type float64"], NAMED),
+    (words(WORDS[:7]), ["vocabulary of 8 words, one per line, but has 7"], {"vocabulary": "vocab.txt"}),
+    (words(["<S>", *"abcdefg"]), ["does not contain </S>"], {"vocabulary": "vocab.txt"}),
+    (lambda folder: (words(None)(folder), (folder / "vocab.txt").unlink()), ["but has 0", "--vocabulary"]),
+    (
+        lambda folder: (softmax()(folder), written("vocab.txt", b"na\xefve")(folder)),
+        ["vocab.txt is not a UTF-8 text file"], NAMED,
+    ),
+    (vectors(np.zeros((8, 4), np.float32)), ["embedding: shape [8, 4], expected [8, 5]"], {"token_vectors": "vectors"}),
+    (written("x", b""), ["no array embedding"], {"token_vectors": "lm_weights.hdf5"}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("damage, fragments", DAMAGE)
-def test_damage(folder, damage, fragments):
+@pytest.mark.parametrize("damage, fragments, given", [(*row, {})[:3] for row in DAMAGE])
+def test_damage(folder, damage, fragments, given):
     damage(folder)
     with pytest.raises(ValueError) as error:
-        convert_hdf5(folder)
+        convert_hdf5(folder, **{option: folder / name for option, name in given.items()})
     for fragment in [str(folder), *fragments]:
         assert fragment in str(error.value)
-
-
-def test_name_that_is_no_text(folder):
-    path = folder / "lm_weights.hdf5"
-    path.write_bytes(path.read_bytes().replace(b"char_embed", b"char_\xffmbed"))
-    with pytest.raises(ValueError, match=r"char_\\xffmbed: unexpected"):
-        convert_hdf5(folder)
 
 
 def test_files_are_found_by_content(folder):
@@ -278,38 +309,6 @@ def test_softmax_left_out(folder):
     assert torch.equal(head.weight, torch.from_numpy(softmax_of(8)["softmax/W"]))
 
 
-@pytest.mark.parametrize(
-    "change, problem",
-    [
-        ({"softmax/W": np.zeros((8, 4), np.float32)}, r"softmax/W: shape \[8, 4\], expected \[8, 5\]"),
-        ({"softmax/b": np.full(8, np.inf, np.float32)}, "softmax/b: contains values that are not finite"),
-        ({"softmax/b": np.zeros(8)}, "softmax/b: type float64"),
-    ],
-)  # fmt: skip
-def test_softmax_that_does_not_fit(folder, change, problem):
-    foreign.write_arrays(folder / "softmax.hdf5", softmax_of(8) | change)
-    with pytest.raises(ValueError, match=f"(?s){folder}.*{problem}"):
-        convert_hdf5(folder, softmax=folder / "softmax.hdf5", vocabulary=folder / "vocab.txt")
-
-
-@pytest.mark.parametrize(
-    "words, problem",
-    [
-        (WORDS[:7], "vocabulary of 8 words, one per line, but has 7"),
-        (["<S>", *"abcdefg"], "does not contain </S>"),
-        (None, "vocabulary of 8 words, one per line, but has 0. .*--vocabulary"),
-    ],
-)
-def test_words_that_do_not_fit(tmp_path, words, problem):
-    foreign.write_model(tmp_path, model_of(n_words=8), words)
-    vocabulary = None if words is None else tmp_path / "vocab.txt"
-    with pytest.raises(ValueError, match=problem):
-        convert_hdf5(tmp_path, vocabulary=vocabulary)
-    (tmp_path / "latin").write_bytes("naïve".encode("latin1"))
-    with pytest.raises(ValueError, match="latin is not a UTF-8 text file"):
-        convert_hdf5(tmp_path, vocabulary=tmp_path / "latin")
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("words", [WORDS, ["sat", "</S>", "cat", "<S>", "a"]])
 def test_token_vectors(folder, words):
@@ -335,14 +334,6 @@ def test_token_vectors(folder, words):
         assert not unknown.any() and any("vector of zeros" in note for note in notes)
         back = export(weights, folder / "out")  # and such a model can be exported, with <UNK>
         assert back[-1].read_text("utf8").split() == [*words, "<UNK>"]
-
-
-def test_token_vectors_that_do_not_fit(folder):
-    foreign.write_arrays(folder / "vectors", {"embedding": np.zeros((8, 4), np.float32)})
-    with pytest.raises(ValueError, match=r"embedding: shape \[8, 4\], expected \[8, 5\]"):
-        convert_hdf5(folder, token_vectors=folder / "vectors")
-    with pytest.raises(ValueError, match="no array embedding"):
-        convert_hdf5(folder, token_vectors=folder / "lm_weights.hdf5")
 
 
 # Checkpoints

@@ -1,6 +1,5 @@
 """`spacy_elmo.convert`: detection of the format, options, the start state, and what is written."""
 
-import json
 import logging
 
 import numpy as np
@@ -73,16 +72,6 @@ def test_none_or_several_formats(tmp_path):
         "  bilm-hdf5: lm_weights.hdf5", "  bilm-tf: model.ckpt-7.index", "  allennlp: weights.th",
         "  many-langs: encoder.pkl, token_embedder.pkl",
     ]  # fmt: skip
-
-
-def test_look_alikes(tmp_path):
-    """Archives of NLPL contain one of two formats, with the same meta.json."""
-    for name in ("bilm-hdf5", "many-langs"):
-        folder = tmp_path / name
-        write(name, folder)
-        (folder / "meta.json").write_text(json.dumps({"algorithm": {"id": 3}}), "utf8")
-        content = {path.name: path.read_bytes() for path in folder.iterdir()}
-        assert read_model(write_zip(tmp_path / f"{name}.zip", content))[1][0].startswith(name)
 
 
 def test_options(tmp_path):

@@ -5,7 +5,6 @@ import json
 import re
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -26,26 +25,18 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.asked.append(self.path)
-        _, way, name = self.path.split("/")
+        _, way, _ = self.path.split("/")
         if way == "missing":
             self.send_error(404)
-        elif way in ("redirect", "circle"):
-            self.send_response(302)
-            self.send_header("Location", f"/whole/{name}" if way == "redirect" else self.path)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
         else:
-            if way == "together":
-                self.server.barrier.wait(10)
             self.send_response(200)
             self.send_header("Content-Length", str(len(CONTENT)))
             self.end_headers()
-            whole = way in ("whole", "together")
-            self.wfile.write(CONTENT if whole else CONTENT[: len(CONTENT) // 2])
+            self.wfile.write(CONTENT if way == "whole" else CONTENT[: len(CONTENT) // 2])
             self.wfile.flush()
             if way == "silent":
                 self.server.closing.wait(10)
-            self.close_connection = not whole
+            self.close_connection = way != "whole"
 
     def log_message(self, *args):
         pass
@@ -60,7 +51,6 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked = []
         self.closing = threading.Event()
-        self.barrier = threading.Barrier(2)
 
     def url(self, way, name="model.zip"):
         return f"http://127.0.0.1:{self.server_port}/{way}/{name}"
@@ -85,21 +75,20 @@ def server(monkeypatch):
         yield server
 
 
-@pytest.mark.parametrize("way", ["whole", "redirect"])
 @pytest.mark.parametrize("sha256", [None, SHA256, SHA256.upper()])
-def test_whole_file(server, tmp_path, way, sha256):
+def test_whole_file(server, tmp_path, sha256):
     """It is downloaded once."""
     for _ in range(2):
-        path = fetch(server.url(way), sha256, tmp_path / "new" / "folder")
+        path = fetch(server.url("whole"), sha256, tmp_path / "new" / "folder")
         assert path == tmp_path / "new" / "folder" / "model.zip"
         assert [*path.parent.iterdir()] == [path] and path.read_bytes() == CONTENT
-    assert len(server.asked) == (1 if way == "whole" else 2)
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(
     "way, problem",
-    [("missing", "404"), ("short", "IncompleteRead"), ("silent", "timed out"), ("circle", "redirects")],
-)  # fmt: skip
+    [("missing", "404"), ("short", "IncompleteRead"), ("silent", "timed out")],
+)
 def test_failure_leaves_nothing(server, tmp_path, monkeypatch, way, problem):
     monkeypatch.setattr(download, "_SECONDS_OF_SILENCE", 0.3)
     with pytest.raises(ValueError, match=f"^Could not download {server.url(way)}, .*{problem}"):
@@ -116,14 +105,6 @@ def test_wrong_checksum(server, tmp_path):
         fetch(server.url("whole"), SHA256, tmp_path)
 
 
-def test_two_at_once(server, tmp_path):
-    """The server answers no request before both have arrived."""
-    with ThreadPoolExecutor(2) as pool:
-        urls = [server.url("together")] * 2
-        paths = list(pool.map(fetch, urls, [SHA256] * 2, [tmp_path] * 2))
-    assert list(tmp_path.iterdir()) == paths[:1] and paths[0].read_bytes() == CONTENT
-
-
 def test_cache_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
@@ -137,7 +118,7 @@ def test_cache_folder(monkeypatch, tmp_path):
 
 def test_catalogue():
     models = known_models()
-    assert len(json.loads(CATALOGUE.read_text("utf8"))) == len(models)
+    assert len(json.loads(CATALOGUE.read_text("utf8"))) == len(models)  # no name occurs twice
     assert {model.format for model in models.values()} <= FORMATS.keys()
     for name, model in models.items():
         assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name), name

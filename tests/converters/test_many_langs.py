@@ -1,5 +1,6 @@
 """ELMoForManyLangs' numbers in our network are compared with an oracle, and damaged files are refused."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,10 +8,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spacy.tokens import Doc
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.many_langs import convert
-from tests import tiny
+from spacy_elmo.pipeline.encode.shim import BiLMShim
+from spacy_elmo.pipeline.factory_options import BiLMOptions
+from tests import pipelines, tiny
 from tests.converters import foreign_many_langs as foreign
 from tests.converters.foreign import changed
 from tests.converters.many_langs_oracle import Oracle
@@ -238,3 +242,46 @@ def test_missing_file(tmp_path, name):
     (foreign.write(tmp_path, OPTIONS, *STATES) / name).unlink()
     with pytest.raises(FileNotFoundError, match=name):
         convert(tmp_path)
+
+
+# In a pipeline
+
+WORDS = ["Cat", "sat", "鳥鳥", "x" * 60, "naïve", "🙂", "cat"]
+
+
+@pytest.mark.parametrize("fields", [{}, {"char_dim": 0}, {"word_dim": 0}])
+def test_component(tmp_path, fields):
+    """It gives what the network gives, also after it is saved, and a consumer's gradient reaches every table."""
+    weights, _ = convert(foreign.write_model(tmp_path, foreign.options(**fields)))
+    path = tmp_path / "many.safetensors"
+    weights.save(path)
+    expected = tiny.read(weights.build_bilm(), [WORDS]).layers.numpy()
+    nlp = pipelines.blank(path, frozen=False)
+    np.testing.assert_allclose(nlp(Doc(nlp.vocab, words=WORDS))._.elmo_layers, expected, atol=1e-5)
+    model = nlp.get_pipe("elmo").model
+    output, backprop = model([Doc(nlp.vocab, words=WORDS)], is_train=True)
+    backprop([np.ones_like(layer) for layer in output])
+    assert all(p.grad is not None and p.grad.any() for p in model.shims[0].bilm.parameters())
+    nlp.to_disk(tmp_path / "nlp")
+    path.unlink()
+    again = pipelines.spacy.load(tmp_path / "nlp")
+    layers = again(Doc(again.vocab, words=WORDS))._.elmo_layers
+    np.testing.assert_allclose(layers, expected, atol=1e-5)
+
+
+def test_the_checksum_knows_the_alphabet(tmp_path):
+    weights, _ = convert(foreign.write_model(tmp_path, foreign.options(word_dim=0)))
+    checksums = set()
+    for alphabet in (weights.alphabet, weights.alphabet[::-1]):
+        dataclasses.replace(weights, alphabet=alphabet).save(tmp_path / "w.safetensors")
+        shim = BiLMShim()
+        shim.configure(BiLMOptions(weights=str(tmp_path / "w.safetensors")))
+        checksums.add(shim.checksum())
+    assert len(checksums) == 2
+
+
+@pytest.mark.parametrize("field, names", [("n_words", "vocabulary"), ("n_symbols", "alphabet")])
+def test_such_a_network_is_never_random(field, names):
+    shim = BiLMShim({field: 11, "max_characters": 10})
+    with pytest.raises(ValueError, match=f"{field} = 11 with weights = null.*{names}"):
+        shim.initialize()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.start_state import StartState
 from spacy_elmo.converters.start_state import mean_start_state
 from tests import tiny
 from tests.oracle import Oracle
@@ -67,14 +66,3 @@ def test_mean_equals_the_oracle(config, sizes):
 def test_too_few_sentences(count):
     with pytest.raises(ValueError, match=f"start state: {count}, "):
         mean_start_state(tiny.bilm(tiny.config()), text_of(count))
-
-
-def test_repeated():
-    start = StartState(torch.randn(2, 2, 5).half(), torch.randn(2, 2, 7).half())
-    h, c = start.for_batch(3, torch.device("cpu"))
-    assert h.dtype == c.dtype == torch.float32
-    assert h.shape == (2, 2, 3, 5) and c.shape == (2, 2, 3, 7)
-    for sentence in range(3):
-        assert torch.equal(h[:, :, sentence], start.h.float())
-        assert torch.equal(c[:, :, sentence], start.c.float())
-    assert [t.shape[2] for t in start.for_batch(0, torch.device("cpu"))] == [0, 0]

@@ -1,4 +1,4 @@
-"""The documents in files of every kind, and batches of documents."""
+"""The documents in files of every kind, batches of documents, and word senses."""
 
 import gzip
 import json
@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.lab.documents import Document, batches, corpus_files, read_documents
+from spacy_elmo.lab.documents import (
+    Document,
+    batches,
+    corpus_files,
+    entry_of,
+    read_documents,
+    read_first_senses,
+    read_senses,
+)
+
+BANK, BANK_2, TOOK = "bank%1:17:01::", "bank%1:14:00::", "take_place%2:30:00::"
 
 CONLLU = """\
 # sent_id = 1
@@ -59,13 +69,8 @@ def test_conllu_sentences_are_their_syntactic_words(tmp_path):
     expected = [["zu", "dem", "Haus", "."], ["Ja"]]
     assert texts(write(tmp_path / "a.conllu", CONLLU)) == expected
     assert texts(write(tmp_path / "b.conllu", CONLLU.replace("\n", "\r\n"))) == expected
-
-
-def test_packed(tmp_path):
-    path = tmp_path / "a.conllu.gz"
-    path.write_bytes(gzip.compress(CONLLU.encode()))
-    assert corpus_files(str(tmp_path)) == [path]
-    assert texts(path)[1] == ["Ja"]
+    (tmp_path / "c.conllu.gz").write_bytes(gzip.compress(CONLLU.encode()))
+    assert texts(tmp_path / "c.conllu.gz") == expected
 
 
 def test_the_files_of_a_folder(tmp_path):
@@ -93,11 +98,30 @@ def test_the_files_of_a_folder(tmp_path):
         ("a.conllu", "1\tHello\n", "line 1 is not CoNLL-U"),
         ("a.spacy", "nothing", "not a DocBin"),
         ("a.txt.gz", "nothing", "is damaged"),
+        # Annotated with senses.
+        ("a.jsonl", '{"sense": []}', "line 1: expected"),
+        ("a.jsonl", '{"tokens": ["a"], "sense": []}', "line 1: expected"),
+        ("a.jsonl", '{"tokens": [" "], "sense": [null]}', "line 1: expected"),
+        ("a.jsonl", '{"tokens": ["a"], "sense": [null], "gold_all": []}', "line 1: expected"),
+        ("a.jsonl", f'{{"tokens": ["a"], "sense": ["{BANK}"]}}\n[1', "line 2 is not valid JSON"),
+        ("a.jsonl", f'{{"tokens": ["a"], "sense": ["{BANK}"]}}\n[]', "line 2: expected"),
+        (
+            "a.jsonl",
+            f'{{"tokens": ["a"], "sense": ["{BANK}"], "gold_all": {{"0": []}}}}',
+            r"gold_all of token 0 .* \[\]",
+        ),
+        (
+            "a.jsonl",
+            f'{{"tokens": ["a"], "sense": ["{BANK}"], "gold_all": {{"0": 5}}}}',
+            "gold_all of token 0 .* 5",
+        ),
+        ("a.jsonl", '{"tokens": ["a"], "sense": ["bank.n.01"]}', "'bank.n.01' is not a WordNet"),
+        ("a.jsonl", '{"tokens": ["a"], "sense": [3]}', "3 is not a WordNet sense key"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, name, content, problem):
     with pytest.raises(ValueError, match=rf"{name}.*{problem}"):
-        texts(write(tmp_path / name, content))
+        texts(write(tmp_path / name, content), senses=True)
 
 
 def test_names_count_the_documents_of_a_file(tmp_path):
@@ -130,3 +154,53 @@ def test_batches_are_the_documents_in_order(texts, size):
         sizes = [len(document.text) + 1 for document in batch]
         assert sum(sizes[:-1]) < size
         assert sum(sizes) >= size or number == len(found) - 1
+
+
+def test_annotated_words(tmp_path):
+    """A token of several words is split, and several senses can be right."""
+    records = [
+        {"tokens": ["The", "bank", "took place", "."], "sense": [None, BANK, TOOK, None]},
+        {"tokens": ["No", "sense"], "sense": [None, None], "lemma": ["no", "sense"]},
+        {"tokens": ["to", "bank"], "sense": [None, BANK], "gold_all": {"1": [BANK, BANK_2]}},
+        {"tokens": ["bank"], "sense": [BANK], "gold_all": {}},
+    ]
+    path = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, records)))
+    assert list(read_senses([path])) == [
+        (["The", "bank", "took", "place", "."], [(1, 2, (BANK,)), (2, 4, (TOOK,))]),
+        (["No", "sense"], []),
+        (["to", "bank"], [(1, 2, (BANK, BANK_2))]),
+        (["bank"], [(0, 1, (BANK,))]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "key, entry",
+    [
+        (BANK, "bank%1"),
+        (TOOK, "take_place%2"),
+        ("recent%5:00:00:past:00", "recent%3"),
+        ("recent%3:00:00::", "recent%3"),
+        ("recently%4:02:00::", "recently%4"),
+    ],
+)
+def test_entry(key, entry):
+    assert entry_of(key) == entry
+
+
+def test_first_senses(tmp_path):
+    file = tmp_path / "index.sense"
+    file.write_text(
+        "bank%1:14:00:: 08420278 2 20\n"
+        "bank%1:17:01:: 09213565 1 25\n"
+        "bank%2:40:00:: 02310855 1 2\n"
+        "recent%3:00:00:: 01730444 2 3\n"
+        "recent%5:00:00:past:00 01642484 1 10\n"
+    )
+    assert read_first_senses(file) == {
+        "bank%1": BANK,
+        "bank%2": "bank%2:40:00::",
+        "recent%3": "recent%5:00:00:past:00",
+    }
+    file.write_text("bank n 10 7 @ ~ #p\n")
+    with pytest.raises(ValueError, match="index.sense, line 1: .*WordNet's index.sense"):
+        read_first_senses(file)

@@ -89,12 +89,14 @@ def test_score_equals_the_oracle(weights, nlp, monkeypatch, max_batch_tokens):
     assert actual.closing.shape == (2, 3)
 
 
-@pytest.mark.parametrize("max_batch_tokens", [1, 5, 4096])
+@pytest.mark.parametrize("max_batch_tokens, rows", [(1, 4096), (5, 8), (4096, 4096)])
 @pytest.mark.parametrize("context", ["before", "after", "both"])
 def test_substitutes_are_the_best_of_all_words(
-    weights, nlp, monkeypatch, context, max_batch_tokens
+    weights, nlp, monkeypatch, context, max_batch_tokens, rows
 ):
+    """In batches of few words, and with logits of a few contexts (two of eight rows) at a time."""
     monkeypatch.setattr(language_model, "_BATCH_TOKENS", max_batch_tokens)
+    monkeypatch.setattr(Head, "rows_per_block", rows)
     doc = Doc(nlp.vocab, words=TEXT)
     actual = LanguageModel(weights).all_substitutes(doc, 3, context)
     words = [word for word in VOCABULARY if word not in ("<S>", "</S>", "<UNK>")]
@@ -111,6 +113,9 @@ def test_substitutes_are_the_best_of_all_words(
                 [s.log_probability for s in actual[i]], [p for _, p in expected], atol=5e-5
             )
     assert actual[4] == actual[8] == []
+    # A word of the vocabulary has four others; one outside it has all five.
+    every = LanguageModel(weights).all_substitutes(doc, context=context)
+    assert [len(words) for words in every] == [4, 4, 4, 4, 0, 5, 4, 4, 0, 4]
 
 
 def test_substitutes_of_one_token_read_its_sentence_alone(weights, nlp, monkeypatch):
@@ -131,21 +136,6 @@ def test_substitutes_of_one_token_read_its_sentence_alone(weights, nlp, monkeypa
     assert model.all_substitutes(doc[5:8], n=4)[1][0].word == whole[6][0].word
     assert read == [[4], [3], [1], [3]]
     assert model.substitutes(doc[4]) == []
-
-
-def test_substitutes_in_blocks(weights, nlp, monkeypatch):
-    doc = Doc(nlp.vocab, words=TEXT)
-    model = LanguageModel(weights)
-    whole = model.all_substitutes(doc)
-    monkeypatch.setattr(Head, "rows_per_block", 8)  # contexts by twos
-    actual = model.all_substitutes(doc)
-    if native.processor():
-        assert actual == whole
-    assert [[s.word for s in words] for words in actual] == [
-        [s.word for s in words] for words in whole
-    ]
-    # A word of the vocabulary has four others; one outside it has all five.
-    assert [len(words) for words in actual] == [4, 4, 4, 4, 0, 5, 4, 4, 0, 4]
 
 
 def test_other_spans(weights, nlp):

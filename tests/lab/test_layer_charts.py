@@ -98,17 +98,15 @@ def test_what_is_not_learnt(weights):
 
 def test_nothing_to_read(weights):
     nlp = pipelines.blank(weights)
-    with pytest.raises(ValueError, match=r"\(components: elmo\)"):
-        layer_weights(nlp)
-    with pytest.raises(ValueError, match=r"\(components: none\)"):
-        layer_weights(spacy.blank("en"))
-
-
-def test_untrained(weights):
-    nlp = pipelines.blank(weights)
-    pipelines.add_tagger(nlp)
-    with pytest.raises(ValueError, match=r"nlp\.initialize\(\)"):
-        layer_weights(nlp)
+    untrained = pipelines.blank(weights)
+    pipelines.add_tagger(untrained)
+    for pipeline, problem in (
+        (nlp, r"\(components: elmo\)"),
+        (spacy.blank("en"), r"\(components: none\)"),
+        (untrained, r"nlp\.initialize\(\)"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            layer_weights(pipeline)
 
 
 @pytest.mark.parametrize(

@@ -106,17 +106,9 @@ class Explorer:
         return {"sentences": [self._tokens(doc) for doc in self._docs(texts)]}
 
     def answer_word(self, texts: Sequence[str], sentence: int, token: int) -> Answer:
-        """Return what the page shows about a token in one of the sentences.
-
-        The result contains the occurrences of the word in the corpus, the occurrences nearest to the token, a
-        2-D map of the occurrences for each layer, words with a similar spelling, words that could replace the
-        token, and the cosines of the token with all tokens of the sentences.
-
-        Args:
-            texts: one or two sentences.
-            sentence: index of the sentence in `texts`, from 0.
-            token: index of the token in the sentence, from 0.
-        """
+        """Return what the page shows about a token, given the indices of its sentence in `texts` and of the token:
+        the occurrences of the word in the corpus, those nearest to the token, their map in each layer, words with a
+        similar spelling, words that could replace the token, and its cosines with all tokens of the sentences."""
         docs = self._docs(texts)
         if not 0 <= sentence < len(docs) or not 0 <= token < len(docs[sentence]):
             raise ValueError(f"Sentence {sentence} has no token {token}")

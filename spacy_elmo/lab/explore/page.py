@@ -34,14 +34,8 @@ def live_files() -> dict[str, tuple[str, str]]:
 
 
 def save_map(path: Path, view: dict[str, Any], *, title: str, source: str) -> None:
-    """Atomically write a static HTML page with 2-D maps of the occurrences of a word. The page needs no
-    network.
-
-    Args:
-        view: the result of `word_view`.
-        title: title of the page.
-        source: description of the text and the vectors.
-    """
+    """Write a static HTML page with 2-D maps of the occurrences of a word, from `word_view`. It needs no network.
+    `source` describes the text and the vectors."""
     style, script = (_asset(name) for name in ("page.css", "page.js"))
     page = _template().render(
         title=title,
@@ -64,8 +58,7 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return the SHA-256 hash of a script or style sheet in base64, for the content security policy of the
-    page."""
+    """Return the SHA-256 hash of a script or style sheet for the content security policy of the page."""
     return base64.b64encode(hashlib.sha256(text.encode("utf8")).digest()).decode("ascii")
 
 
@@ -75,17 +68,13 @@ def word_view(
     neighbors: list[list[list[Neighbor]]],
     planes: Sequence[Plane],
 ) -> dict[str, Any]:
-    """Return what the web page `explore` shows about a word, in JSON types.
-
-    The result contains the sentences with the word, and data for each view. A view is a layer, or the average
-    of all layers. The data of a view are a 2-D map of all occurrences, and for each query the most similar
-    occurrences.
+    """Return what the web page `explore` shows about a word, in JSON types: the sentences with the word, and for each
+    layer (view) a 2-D map of all occurrences, and the most similar occurrences for each query.
 
     Args:
-        corpus: the occurrences of the word in the corpus.
         queries: occurrences of the word in the user's own sentences.
-        neighbors: for each query and each view, the most similar occurrences (the result of `nearest`).
-        planes: for each view that the page shows, the 2-D map (from the result of `project`).
+        neighbors: the result of `nearest`.
+        planes: the maps that the page shows, of the result of `project`.
     """
     number = {id(occurrence): index for index, occurrence in enumerate(corpus.items)}
     views = [corpus.views.index(plane.view) for plane in planes]

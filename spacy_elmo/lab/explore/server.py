@@ -29,11 +29,10 @@ _MAX_BYTES = MAX_SENTENCES * MAX_CHARACTERS * 12 + 1_000
 
 
 def make_app(explorer: Explorer) -> Flask:
-    """Return a Flask application that serves the web page `explore`, and answers its requests from
-    `explorer`.
+    """Return a Flask application that serves the web page `explore`.
 
-    The application refuses requests with an unknown host name, because another website could otherwise send
-    requests to the application, through a host name that resolves to this machine.
+    It refuses requests with an unknown host name, because another website could otherwise send requests through a
+    host name that resolves to this machine.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(TRUSTED_HOSTS=[HOST, "localhost"], MAX_CONTENT_LENGTH=_MAX_BYTES)
@@ -49,14 +48,7 @@ def make_app(explorer: Explorer) -> Flask:
 
 
 def listen(port: int) -> socket.socket:
-    """Reserve a port on 127.0.0.1.
-
-    Args:
-        port: number of the port; 0: any free port.
-
-    Raises:
-        OSError: the port cannot be used.
-    """
+    """Reserve a port on 127.0.0.1; 0: any free port."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:

@@ -130,12 +130,7 @@ class WordIndex:
         return Occurrences(items, views, vectors, self.centre[1:])
 
     def query(self, token: Token, corpus: Occurrences) -> Occurrences:
-        """Convert a token to an occurrence, to compare it with the occurrences of the word in the corpus.
-
-        Args:
-            token: a token of a Doc that has layers.
-            corpus: occurrences of the word in the corpus, from `find`.
-        """
+        """Convert a token of a Doc that has layers to an occurrence, to compare it with those in the corpus."""
         sentence = next(s for s in rule_spans([token.doc])[0] if s.start <= token.i < s.end)
         tokens = [(one.text, bool(one.whitespace_)) for one in sentence]
         start = token.i - sentence.start
@@ -162,12 +157,8 @@ class WordIndex:
 
 
 def _evenly_spread(numbers: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Select up to `MAX_OCCURRENCES` occurrences of each word. Return their indices, word after word.
-
-    Args:
-        numbers: number of the word of each occurrence, in the order of the text.
-        counts: number of occurrences of each word.
-    """
+    """Select up to `MAX_OCCURRENCES` occurrences of each word, and return their indices, word after word. `numbers` has
+    the word of each occurrence, and `counts` how often each word occurs."""
     by_word = np.argsort(numbers, kind="stable")
     rank = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
     # An occurrence is kept if it increases this quotient. So `MAX_OCCURRENCES` of n occurrences, evenly spread, are.

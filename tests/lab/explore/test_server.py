@@ -70,7 +70,6 @@ def test_no_other_file_is_served(client, name):
         ("sentences", {"texts": "A bank."}, "list of strings"),
         ("sentences", {"texts": ["A", 1]}, "list of strings"),
         ("sentences", {"texts": ["\ud800"]}, "surrogates not allowed"),
-        ("sentences", {"texts": [""]}, "empty"),
         ("word", {"texts": ["A"]}, "numbers in `sentence` and `token`"),
         ("word", {"texts": ["A"], "sentence": True, "token": 0}, "numbers in `sentence`"),
         ("word", {"texts": ["A"], "sentence": 0, "token": 1}, "no token 1"),
