@@ -81,10 +81,10 @@ class Occurrences:
 
 
 def find_occurrences(nlp: Language, documents: Iterable[Document], word: str) -> Occurrences:
-    """Find the occurrences of a word in a corpus. The biLM only processes documents that contain the word.
+    """Find the occurrences of a word in a corpus. The biLM only processes documents that contain the word, and the
+    components after elmo do not run.
 
     Args:
-        nlp: a pipeline with an elmo component. The components after elmo do not run.
         word: a word, or several words separated by spaces. Case is ignored. The tokenizer can split the word,
             as in "don't". In documents with annotated senses, `word` is a lemma, and only annotated
             occurrences are found.

@@ -100,13 +100,11 @@ def write_package(
 
     Args:
         weights: the biLM; its card must contain a language and a licence.
-        name: the name that users write as `weights = NAME`. It ends with the version of the model, as in
-            `la_elmo_mini_v1`. The name of the package is the part before the version.
-        out: folder in which the package's folder is created.
-        version: version of the package; None: the version at the end of `name`. For example, v1 becomes 1.0.0.
+        name: the name that users write as `weights = NAME`, such as `la_elmo_mini_v1`: the name of the package, and
+            the version of the model.
+        version: version of the package; None: that at the end of `name`, where v1 becomes 1.0.0.
         head: also write the weights with the head (softmax) to `head_file(name, out)`, in float16. Users need this
             file to continue the pretraining.
-        force: replace an existing package folder and an existing file with the head.
 
     Returns:
         The package's folder, such as `out / "la_elmo_mini"`.

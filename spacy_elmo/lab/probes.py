@@ -106,8 +106,6 @@ class SenseProbe:
     training, the word gets WordNet's first sense, or no sense if that is not given.
 
     Args:
-        nlp: a pipeline with one elmo component.
-        sentences: annotated training sentences.
         first_senses: WordNet's first sense of each lexicon entry, from `read_first_senses`.
         progress: see `sentence_layers`.
     """

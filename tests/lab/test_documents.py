@@ -83,6 +83,10 @@ def test_the_files_of_a_folder(tmp_path):
         corpus_files(str(tmp_path / "f.parquet"))
 
 
+def annotated(**fields):
+    return json.dumps({"tokens": ["bank"], "sense": [BANK]} | fields)
+
+
 @pytest.mark.parametrize(
     "name, content, problem",
     [
@@ -100,23 +104,15 @@ def test_the_files_of_a_folder(tmp_path):
         ("a.txt.gz", "nothing", "is damaged"),
         # Annotated with senses.
         ("a.jsonl", '{"sense": []}', "line 1: expected"),
-        ("a.jsonl", '{"tokens": ["a"], "sense": []}', "line 1: expected"),
-        ("a.jsonl", '{"tokens": [" "], "sense": [null]}', "line 1: expected"),
-        ("a.jsonl", '{"tokens": ["a"], "sense": [null], "gold_all": []}', "line 1: expected"),
-        ("a.jsonl", f'{{"tokens": ["a"], "sense": ["{BANK}"]}}\n[1', "line 2 is not valid JSON"),
-        ("a.jsonl", f'{{"tokens": ["a"], "sense": ["{BANK}"]}}\n[]', "line 2: expected"),
-        (
-            "a.jsonl",
-            f'{{"tokens": ["a"], "sense": ["{BANK}"], "gold_all": {{"0": []}}}}',
-            r"gold_all of token 0 .* \[\]",
-        ),
-        (
-            "a.jsonl",
-            f'{{"tokens": ["a"], "sense": ["{BANK}"], "gold_all": {{"0": 5}}}}',
-            "gold_all of token 0 .* 5",
-        ),
-        ("a.jsonl", '{"tokens": ["a"], "sense": ["bank.n.01"]}', "'bank.n.01' is not a WordNet"),
-        ("a.jsonl", '{"tokens": ["a"], "sense": [3]}', "3 is not a WordNet sense key"),
+        ("a.jsonl", annotated(sense=[]), "line 1: expected"),
+        ("a.jsonl", annotated(tokens=[" "]), "line 1: expected"),
+        ("a.jsonl", annotated(gold_all=[]), "line 1: expected"),
+        ("a.jsonl", annotated() + "\n[1", "line 2 is not valid JSON"),
+        ("a.jsonl", annotated() + "\n[]", "line 2: expected"),
+        ("a.jsonl", annotated(gold_all={"0": []}), r"gold_all of token 0 .* \[\]"),
+        ("a.jsonl", annotated(gold_all={"0": 5}), "gold_all of token 0 .* 5"),
+        ("a.jsonl", annotated(sense=["bank.n.01"]), "'bank.n.01' is not a WordNet sense key"),
+        ("a.jsonl", annotated(sense=[3]), "3 is not a WordNet sense key"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, name, content, problem):

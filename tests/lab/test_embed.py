@@ -37,15 +37,6 @@ def text(tmp_path, monkeypatch):
     return path
 
 
-def read(folder):
-    table = pq.read_table(folder)
-    column = "layers" if "layers" in table.column_names else "vector"
-    rows = table.drop_columns(column).to_pylist()
-    return rows, np.array(
-        table[column].to_pylist(), table[column].type.value_type.to_pandas_dtype()
-    )
-
-
 VECTORS = {
     "all": lambda tokens: tokens._.elmo_layers,
     "average": lambda tokens: tokens._.elmo,

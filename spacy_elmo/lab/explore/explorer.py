@@ -63,13 +63,8 @@ class Explorer:
 
     @classmethod
     def load(cls, weights: str, corpus: str | Path) -> Explorer:
-        """Load weights, and a corpus.
-
-        Args:
-            weights: path or name of the weights.
-            corpus: folder that `embed` has written with these weights; or a text (file, folder or glob
-                pattern), whose vectors are computed first.
-        """
+        """Load weights, and a corpus: a folder that `embed` has written with these weights, or a text (file, folder or
+        glob pattern), whose vectors are computed first."""
         # The file is read once, for elmo and for the language model.
         loaded = Weights.load(find_weights(weights))
         language_model = LanguageModel(loaded) if loaded.has_head else None
