@@ -128,7 +128,7 @@ def score_cli(
         texts = (Document([line], is_tokenized=False) for _, line in standard_input() if line)
     else:
         files = text_files(text)
-        texts = documents(files, settings.encoding_errors)
+        texts = documents(files)
     # Results on the terminal show the progress themselves.
     with reading_bar(files, shown=not sys.stdout.isatty()):
         for doc in _docs(texts, settings):

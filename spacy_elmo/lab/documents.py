@@ -118,11 +118,11 @@ def make_docs(
 
 
 def _lines(file: Path) -> Iterator[str]:
-    return (line.strip() for _, line in lines(file, "strict"))
+    return (line.strip() for _, line in lines(file))
 
 
 def _records(file: Path) -> Iterator[str | list[str]]:
-    return json_lines(file, _record, "strict")
+    return json_lines(file, _record)
 
 
 def _record(record: object) -> str | list[str]:
@@ -145,7 +145,7 @@ def _sentences(file: Path) -> Iterator[list[str]]:
 
 
 def _is_annotated(file: Path) -> bool:
-    first = next((line for _, line in lines(file, "strict") if line.strip()), "null")
+    first = next((line for _, line in lines(file) if line.strip()), "null")
     try:
         record = json.loads(first)
     except json.JSONDecodeError:
@@ -162,7 +162,7 @@ def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
     maps the index of the token to all correct keys: `{"7": [key, key]}`.
     """
     for file in files:
-        yield from json_lines(file, _annotated, "strict")
+        yield from json_lines(file, _annotated)
 
 
 def _annotated(record: Any) -> SenseSentence:
@@ -213,7 +213,7 @@ def read_first_senses(file: Path) -> dict[str, str]:
     `entry_of`) to the key of its first sense.
     """
     first_senses = {}
-    for number, line in lines(file, "strict"):
+    for number, line in lines(file):
         fields = line.split()
         if len(fields) != 4 or not _KEY.fullmatch(fields[0]):
             raise ValueError(
@@ -233,7 +233,7 @@ def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
     or .zst.
     """
     rows: list[list[str]] = []
-    for number, line in lines(file, "strict"):
+    for number, line in lines(file):
         row = line.rstrip("\r\n")
         if not row.strip():
             if rows:

@@ -86,9 +86,6 @@ class Prepare(_Section):
     n_process: int = Field(default=1, ge=-1)
     """Number of processes that tokenize; -1: one per core. The prepared corpus does not depend on this
     number."""
-    encoding_errors: Literal["strict", "replace"] = "strict"
-    """Treatment of bytes that are not UTF-8: "strict" raises an error that names the file and the line;
-    "replace" replaces the bytes by U+FFFD."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     """Seed of the hash that chooses the held-out documents."""
 
@@ -205,10 +202,6 @@ class PretrainConfig(_Section):
             overrides: values that replace settings, such as {"training.max_steps": 100}.
             training: if true, the settings are for a training run, so one of the limits `max_...` is
                 required.
-
-        Raises:
-            FileNotFoundError: the file does not exist.
-            ValueError: the file cannot be parsed, or settings are unknown, missing or impossible.
         """
         if isinstance(source, PretrainConfig):
             source = source.model_dump()
@@ -230,12 +223,7 @@ class PretrainConfig(_Section):
 
     @classmethod
     def of(cls, sections: Mapping[str, Any], *, training: bool = True) -> PretrainConfig:
-        """Check the sections of a parsed `.cfg` file, and return them as settings.
-
-        Args:
-            training: if true, the settings are for a training run, so one of the limits `max_...` is
-                required.
-        """
+        """Check the sections of a parsed `.cfg` file, and return them as settings. For `training`, see `read`."""
         problems = []
         try:
             config = cls(**sections)

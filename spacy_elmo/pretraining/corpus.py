@@ -58,16 +58,14 @@ class Sentences:
             yield self.ids[start : start + _IDS_PER_READ]
 
     def cut(self, max_length: int) -> Sentences:
-        """Return the sentences, but split each sentence of more than `max_length` words into sentences of at
-        most `max_length` words."""
+        """Return the sentences, with longer ones split into sentences of at most `max_length` words."""
         splits = -(-self.lengths // max_length)
         starts = np.repeat(self.offsets[:-1], splits)
         number = np.arange(len(starts)) - np.repeat(np.cumsum(splits) - splits, splits)
         return Sentences(self.ids, np.append(starts + number * max_length, self.offsets[-1]))
 
     def first(self, words: int) -> Sentences:
-        """Return the first sentences, up to the sentence at which the total reaches `words` words. If there
-        are fewer words, return all sentences."""
+        """Return the first sentences, up to that at which the total reaches `words` words."""
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
@@ -76,8 +74,7 @@ class Sentences:
         return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated word ids of the sentences with the indices `rows`, and the number of words
-        of each sentence, (len(rows),)."""
+        """Return the word ids of the sentences with the indices `rows`, concatenated, and their lengths."""
         # `self.lengths` would compute millions of differences, but a step needs only about a hundred.
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts
@@ -106,15 +103,8 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: str | Path, *, verify: bool = True) -> Corpus:
-        """Open a prepared corpus. The word ids are memory-mapped.
-
-        Args:
-            verify: read all files, and check their digests.
-
-        Raises:
-            FileNotFoundError: the folder or one of its files is missing.
-            ValueError: the folder has another format, or the corpus is damaged.
-        """
+        """Open a prepared corpus. The word ids are memory-mapped. If `verify` is true, read all files and check their
+        digests."""
         folder = Path(folder)
         if not (folder / DESCRIPTION).is_file():
             raise FileNotFoundError(
@@ -172,9 +162,9 @@ def digests(description: dict[str, Any], folder: Path) -> dict[str, str]:
 class Epoch:
     """The batches of one pass over the corpus. The sentences of a batch have similar lengths.
 
-    The seed and the index of the epoch determine the batches. The sentences are shuffled and divided into
-    pools of about a hundred batches. Each pool is sorted by length and divided into batches. Finally the
-    batches are shuffled. Each batch can be computed from its index, so a run can be resumed at any batch.
+    The seed and the index of the epoch determine the batches. The shuffled sentences are divided into pools of about
+    a hundred batches, and each pool is sorted by length and divided. Finally the batches are shuffled. Each batch can
+    be computed from its index, so a run can be resumed at any batch.
     """
 
     _BATCHES_PER_POOL = 100
@@ -237,12 +227,7 @@ class Batcher:
         self._classes = softmax_classes(types, rows, bilm.config.spelling)
 
     def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
-        """Convert sentences to a batch.
-
-        Args:
-            ids: (words,) ids of the words of all sentences, one sentence after the other.
-            lengths: (sentences,) number of words of each sentence.
-        """
+        """Convert sentences to a batch: `ids` (words,) of one sentence after the other, `lengths` (sentences,)."""
         # The same as `np.unique` with `return_inverse`, which would sort the words.
         is_present = np.zeros(len(self._token_ids), dtype=bool)
         is_present[ids] = True

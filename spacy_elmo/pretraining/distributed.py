@@ -24,13 +24,9 @@ _TIMEOUT = datetime.timedelta(days=1)
 class Ranks:
     """The group of processes that train one model together. By default there is only this process.
 
-    All processes have the same weights and optimizers. In each training step, the processes compute the
-    gradients of different parts of the batch. Then each process gets the sum of all gradients, so all
-    processes update the weights equally. Only the first process writes files.
-
-    The gradients are added by one explicit all-reduce, because `DistributedDataParallel` does not support
-    sparse gradients. With the sampled softmax, only a few thousand rows of the softmax matrix have a gradient
-    in a step.
+    All processes have the same weights and optimizers, and each computes the gradients of a part of the batch. One
+    explicit all-reduce adds the gradients, because `DistributedDataParallel` does not support sparse ones, such as
+    those of the few thousand rows of a sampled softmax.
     """
 
     rank: int = 0
@@ -44,8 +40,7 @@ class Ranks:
         return self.rank == 0
 
     def sum(self, value: float) -> float:
-        """Return the sum of the values of all processes. The result is the same in every process, bit for
-        bit."""
+        """Return the sum of the values of all processes, with the same bits in every process."""
         if self.size == 1:
             return value
         total = torch.tensor(value, dtype=torch.float64)
@@ -53,13 +48,8 @@ class Ranks:
         return float(total)
 
     def sum_gradients(self, dense: Sequence[nn.Parameter], sparse: Sequence[nn.Parameter]) -> None:
-        """Replace the gradient of each parameter by its sum over all processes. A missing gradient counts as
-        zeros.
-
-        Args:
-            dense: the parameters with dense gradients.
-            sparse: the parameters with sparse gradients, which contain only some rows of the parameter.
-        """
+        """Replace the gradient of each parameter by its sum over all processes. A missing gradient counts as zeros.
+        The gradients of `sparse` contain only some rows of the parameter."""
         if self.size == 1:
             return
         rows = _rows_with_gradient(sparse)
@@ -101,8 +91,7 @@ class Ranks:
 
 
 def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
-    """Return for each parameter the indices of the rows that have a gradient in at least one process, in
-    ascending order."""
+    """Return for each parameter the rows that have a gradient in a process, in ascending order."""
     if not sparse:
         return []
     marks = [torch.zeros(len(p), dtype=torch.uint8, device=p.device) for p in sparse]
@@ -115,8 +104,7 @@ def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:
 
 
 def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
-    """Return the gradient of the parameter's rows `indices` (ascending), as a dense tensor. Rows without a
-    gradient contain zeros."""
+    """Return the gradient of the rows `indices` (ascending) as a dense tensor."""
     rows = parameter.new_zeros((len(indices), *parameter.shape[1:]))
     if parameter.grad is not None:
         gradient = parameter.grad.coalesce()
@@ -125,9 +113,8 @@ def _gradient_of_rows(parameter: nn.Parameter, indices: Tensor) -> Tensor:
 
 
 def device(gpu_id: int) -> torch.device:
-    """Return the device of this process: the CPU if `gpu_id` is -1, otherwise a GPU. The first process on a
-    machine gets GPU `gpu_id`, the second process the next GPU, and so on.
-    """
+    """Return the CPU if `gpu_id` is -1, otherwise a GPU: for the first process on a machine GPU `gpu_id`, for the
+    second the next one, and so on."""
     if gpu_id < 0:
         return torch.device("cpu")
     number = gpu_id + int(os.environ.get("LOCAL_RANK", 0))
@@ -140,8 +127,7 @@ def device(gpu_id: int) -> torch.device:
 
 @contextlib.contextmanager
 def join(device: torch.device) -> Iterator[Ranks]:
-    """Create a context with a group of processes that can communicate. The group contains the processes that
-    `torchrun` has started. Without `torchrun`, it contains only this process."""
+    """Create a context with the group of processes that `torchrun` has started, or only this process without it."""
     if not dist.is_torchelastic_launched():
         yield Ranks()
         return

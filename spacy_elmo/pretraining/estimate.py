@@ -42,11 +42,7 @@ class Statistics:
 
 
 def statistics(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -> Statistics:
-    """Return the statistics of a corpus for a run with the settings `config`.
-
-    Args:
-        given: the weights files that the config names.
-    """
+    """Return the statistics of a corpus for a run with the settings `config`, which names the weights `given`."""
     vocabulary = run_vocabulary(config, corpus, given)
     classes = set(vocabulary)
     known = np.fromiter((word in classes for word in corpus.types), bool, len(corpus.types))
@@ -99,14 +95,8 @@ class Estimate:
 def estimate(
     config: PretrainConfig, corpus: Corpus, device: torch.device, given: GivenWeights
 ) -> Estimate:
-    """Estimate the time and memory of a run. The function executes a few training steps and one small
-    evaluation, and discards their results.
-
-    The time must be measured, because matrix products take only about half of the time of a step.
-
-    Args:
-        given: the weights files that the config names.
-    """
+    """Estimate the time and memory of a run by a few training steps and one small evaluation, whose results are
+    discarded. Matrix products take only about half of a step, so the time must be measured."""
     limits = config.training
     steps = min(limits.max_steps or _STEPS, _STEPS)
     trial = limits.model_copy(

@@ -39,11 +39,8 @@ class InitialModel:
 
 
 def read_given_weights(config: PretrainConfig) -> tuple[PretrainConfig, GivenWeights]:
-    """Read and check the weights of `paths.init` and `paths.teacher`.
-
-    Returns:
-        The config, and the weights. If `[model]` was empty, it now describes the network of `paths.init`.
-    """
+    """Read and check the weights of `paths.init` and `paths.teacher`. Return the config, whose section `[model]`
+    describes the network of `paths.init` if it was empty, and the weights."""
     initial = teacher = None
     if config.paths.init is not None:
         config, initial = _read_initial(config, config.paths.init)

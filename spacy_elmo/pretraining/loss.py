@@ -85,7 +85,9 @@ class Gradient:
     ) -> None:
         self._bilm, self._head, self._batcher, self._teacher = bilm, head, batcher, teacher
         self._sentences, self._settings, self._ranks = sentences, settings, ranks
-        self.dtype = autocast_dtype(settings.precision, bilm.device)
+        self.dtype: str = settings.precision
+        if self.dtype == "auto":
+            self.dtype = "bfloat16" if has_bfloat16(bilm.device) else "float32"
         """Data type of the matrix products, "float32" or "bfloat16". A resumed run sets the data type that is
         stored in the checkpoint."""
         self._dense, self._sparse = list(bilm.parameters()), list(head.parameters())
@@ -93,15 +95,12 @@ class Gradient:
             self._dense, self._sparse = self._dense + self._sparse, []
 
     def __call__(self, rows: np.ndarray, step: int) -> tuple[float, float]:
-        """Compute the gradients of a batch, and store them in `grad` of the parameters.
+        """Store the gradients of a batch in `grad` of the parameters. Return the mean loss per target in nats, and
+        the norm of the gradient before clipping.
 
         Args:
             rows: indices of the sentences of the batch in the corpus.
             step: number of training steps so far. Random numbers depend only on `step` and the seed.
-
-        Returns:
-            The mean loss per target in nats, and the norm of the gradient before clipping, of the whole
-            batch.
         """
         settings = self._settings
         random = np.random.default_rng([settings.seed, step])
@@ -126,20 +125,7 @@ class Gradient:
         return self._ranks.sum(mean), norm
 
     def _negatives(self, random: np.random.Generator) -> list[Negatives] | None:
-        """Draw the negative samples of both directions. Return None for the full softmax."""
         if self._settings.negatives is None:
             return None
         size = len(self._head.weight)
         return [Negatives(size, min(self._settings.negatives, size), random) for _ in range(2)]
-
-
-def autocast_dtype(setting: str, device: torch.device) -> str:
-    """Return the data type of the matrix products. The setting `"auto"` selects `"float32"` or `"bfloat16"`,
-    whichever is faster on the device.
-
-    bfloat16 is faster on processors with AVX512_BF16 or AMX (x86) or BF16 (ARM), and on NVIDIA GPUs since
-    Ampere.
-    """
-    if setting != "auto":
-        return setting
-    return "bfloat16" if has_bfloat16(device) else "float32"

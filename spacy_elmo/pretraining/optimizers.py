@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -36,17 +36,13 @@ def optimizers(
     """Return the optimizers that `settings` choose for a biLM and its softmax head. Each parameter belongs to
     one optimizer.
 
-    With the sampled softmax, a training step should change only the rows of the head that have a gradient.
-    Adagrad changes only these rows. With AdamW and Muon, the optimizer of the head is `SparseAdam`, which
-    updates only the moments of these rows. With the full softmax, all rows change, so AdamW updates the head
-    too.
+    With the sampled softmax, a step should change only the rows of the head that have a gradient. Adagrad does so;
+    with AdamW and Muon, `SparseAdam` updates the head.
 
-    bilm-tf (`training.py`) multiplies the gradient of the mean loss per target by 20, the number of unrolled
-    time steps. It clips this gradient at a norm of 10, and initializes the accumulator of Adagrad with 1.
-    This function does not multiply the gradient. Adagrad changes a weight w with gradients g and the initial
-    accumulator a by w -= rate g / sqrt(a + sum g^2). The change stays the same if g and the maximum norm are
-    divided by 20, and a by 400. So the settings of the paper are `grad_clip` = 0.5 and a learning rate of
-    0.2.
+    bilm-tf (`training.py`) multiplies the gradient of the mean loss per target by 20 (its unrolled steps), clips it
+    at a norm of 10, and starts the accumulator of Adagrad at 1. The changes w -= rate g / sqrt(a + sum g^2) are the
+    same if gradient and norm are divided by 20 and a by 400. So the settings of the paper are `grad_clip` = 0.5 and
+    a learning rate of 0.2.
 
     Args:
         dtype: data type of the matrix products in Muon.
@@ -89,11 +85,7 @@ def take_step(optimizers: Iterable[Optimizer], rate: float) -> None:
 
 
 def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[dict[str, Any]]:
-    """Return the parameter groups of AdamW. Weight decay applies to all parameters except biases.
-
-    Args:
-        without: parameters to leave out, because they have another optimizer.
-    """
+    """Return the parameter groups of AdamW for the parameters that are not in `without`. Biases do not decay."""
     others = {id(parameter) for parameter in without}
     named = [(name, p) for name, p in bilm.named_parameters() if id(p) not in others]
     biases = [p for name, p in named if "bias" in name]
@@ -104,15 +96,11 @@ def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[
 
 
 def learn_rate(settings: Training, step: int, steps: int) -> float:
-    """Return the learning rate of a training step. The schedule is a linear warm-up, a constant peak, and a
-    linear cooldown to a hundredth of the peak.
+    """Return the learning rate of the step with the index `step` of a run of `steps` steps (0: unknown, so there is
+    no cooldown).
 
-    Because the peak is constant (Hägele et al. 2024), you can make a run longer at any time before the
-    cooldown.
-
-    Args:
-        step: index of the step, from 0.
-        steps: number of steps of the whole run; 0: unknown, so there is no cooldown.
+    The schedule is a linear warm-up, a constant peak, and a linear cooldown to a hundredth of the peak. Because the
+    peak is constant (Hägele et al. 2024), a run can be made longer at any time before the cooldown.
     """
     warmup = cooldown = 1.0
     if step < settings.warmup_steps:
@@ -158,30 +146,26 @@ class MuonMatrix(NamedTuple):
 
 
 def muon_matrices(bilm: nn.Module) -> list[MuonMatrix]:
-    """Return the matrices of a biLM that Muon updates. Each matrix has at least 64 rows and 64 columns.
+    """Return the matrices of a biLM that Muon updates: those of the LSTM (one per direction and gate), of the highway
+    layers and of the projections, with at least 64 rows and 64 columns.
 
-    The function returns the input and recurrent matrices of the LSTM (one per direction and gate), the
-    projections of the LSTM, the matrices of the highway layers and the projection of the token encoder. For
-    speed, a parameter of `LSTMLayer` contains the matrices of both directions and all gates. But the gates
-    are independent layers, so Muon orthogonalizes each matrix separately. AdamW updates embeddings,
-    convolution filters and small matrices, because orthogonal steps are not known to help these parameters.
+    The gates and directions in one parameter of `LSTMLayer` are independent layers, so each is orthogonalized
+    separately. AdamW updates the other parameters, which are not known to gain from orthogonal steps.
     """
-    return [matrix for matrix in _matrices(bilm) if min(matrix.values.shape) >= _MIN_SIZE]
-
-
-def _matrices(bilm: nn.Module) -> Iterator[MuonMatrix]:
+    matrices = []
     for module in bilm.modules():
         if isinstance(module, Dense):
-            yield MuonMatrix(module.weight, (_ALL, _ALL))
+            matrices.append(MuonMatrix(module.weight, (_ALL, _ALL)))
         elif isinstance(module, LSTMLayer):
             dim = module.bias.shape[1] // 4
             for direction in range(2):
                 for gate in range(4):
                     columns = slice(gate * dim, (gate + 1) * dim)
-                    yield MuonMatrix(module.input, (direction, _ALL, columns))
-                    yield MuonMatrix(module.recurrent, (direction, _ALL, columns))
+                    matrices.append(MuonMatrix(module.input, (direction, _ALL, columns)))
+                    matrices.append(MuonMatrix(module.recurrent, (direction, _ALL, columns)))
                 if module.projection is not None:
-                    yield MuonMatrix(module.projection, (direction,))
+                    matrices.append(MuonMatrix(module.projection, (direction,)))
+    return [matrix for matrix in matrices if min(matrix.values.shape) >= _MIN_SIZE]
 
 
 class Muon(Optimizer):
@@ -195,16 +179,12 @@ class Muon(Optimizer):
         U = nearly_orthogonal(0.95 B + 0.05 G)
         W = (1 - learn_rate weight_decay) W - 0.2 sqrt(max(m, n)) learn_rate U
 
-    The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the updates as
-    large as the updates of AdamW, so Muon and AdamW can have the same learning rate.
-    `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` makes the same updates except for rounding, but needs
-    more time.
+    The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the updates as large as
+    those of AdamW, so both can have the same learning rate. `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` makes
+    the same updates except for rounding, but needs more time.
 
-    Each matrix shares the memory of its parameter. The state dict has one momentum B per matrix. `step` also
-    clears the gradients of the parameters.
-
-    `dtype` is the data type of the matrix products in `nearly_orthogonal`. The state dict contains `dtype`,
-    so a run that is resumed on another processor keeps this data type.
+    Each matrix shares the memory of its parameter, and `step` also clears the gradients. `dtype` is the data type of
+    the matrix products. It is in the state dict, so a run that is resumed on another processor keeps it.
     """
 
     def __init__(
@@ -257,24 +237,12 @@ class Muon(Optimizer):
 
 
 def nearly_orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return matrices with the singular vectors of `matrices`, and with singular values between 0.7 and 1.2.
+    """Return matrices of the type `dtype` with the singular vectors of `matrices`, (matrices, rows, columns), and
+    singular values between 0.7 and 1.2 (less if a value is below a thousandth of the norm of its matrix).
 
-    A singular value that is less than about a thousandth of the norm of its matrix becomes larger, but stays
-    below 0.7.
-
-    The iterations are the same as in `torch.optim.Muon`: five times X <- (a + b R + c R^2) X with the Gram
-    matrix R = X X^T and constants a, b, c.
-
-    If X has at least 1.5 times as many columns as rows, the same result is computed with fewer operations.
-    First the factors a + b R + c R^2 of several iterations are multiplied with each other. Between the
-    iterations, R changes by R <- (a + b R + c R^2)^2 R, because the factors are symmetric and commute.
-
-    Args:
-        matrices: (matrices, rows, columns), of any float type.
-        dtype: data type of the matrix products. bfloat16, which torch uses, is exact enough.
-
-    Returns:
-        Tensor of the same shape, of the type `dtype`.
+    The iterations are those of `torch.optim.Muon`: five times X <- (a + b R + c R^2) X with R = X X^T. For flat
+    matrices, the factors of several iterations are first multiplied with each other, which takes fewer operations:
+    R changes by R <- (a + b R + c R^2)^2 R, because the factors are symmetric and commute.
     """
     _, rows, columns = matrices.shape
     if rows > columns:

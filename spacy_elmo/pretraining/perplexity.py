@@ -134,13 +134,7 @@ def settings_of(card: Mapping[str, Any]) -> Prepare:
 def evaluate(
     weights: Weights, files: Iterable[Path], settings: Prepare, *, device: torch.device = _CPU
 ) -> Iterator[tuple[Path, Tally]]:
-    """Yield each text file and its `Tally` (total loss and number of targets). Files can be larger than
-    memory.
-
-    Args:
-        weights: weights with a softmax head. The softmax classes can have any order.
-        settings: the settings of the tokenizer.
-    """
+    """Yield each text file, which can be larger than memory, and its `Tally`. The weights need a softmax head."""
     bilm, head = build_language_model(weights)
     bilm, head = bilm.to(device), head.to(device)
     tokenizer = DocumentTokenizer(settings)
@@ -155,7 +149,6 @@ def evaluate(
 
 
 def _exp(mean_loss: float) -> float:
-    """Return e^mean_loss. If the model has diverged, the result is infinity. `math.exp` would raise an
-    error."""
+    # Infinity if the model has diverged, where `math.exp` would raise an error.
     with np.errstate(over="ignore"):
         return float(np.exp(mean_loss))

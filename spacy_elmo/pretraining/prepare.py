@@ -37,28 +37,15 @@ def prepare(
     """Tokenize text and write a prepared corpus. The folder is written atomically.
 
     Types (distinct words) are numbered by decreasing count in the training part, so the first n types are the
-    vocabulary of size n. `spelling` is applied to all words, so it also applies to the words of the softmax.
-    The result depends only on the text and the settings, not on the number of processes.
-
-    The distinct words are held in memory, and about 40 bytes for each document. In total, 22 million words of
-    English need 0.6 GB with two processes. Each line, JSON record or `.spacy` file must fit into memory, but
-    the whole text need not.
+    vocabulary of size n. The result does not depend on the number of processes. Memory holds the
+    distinct words and about 40 bytes for each document: 0.6 GB for 22 million words of English.
 
     Args:
-        paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text
-            is held out.
+        paths: paths of the raw text and of the held-out text. Without held-out text, a part of the raw text is held
+            out.
         settings: the config section `[prepare]`.
-        out: folder of the corpus.
         spelling: the spelling rule of the biLM that will be trained. It changes characters of the words.
         force: replace the corpus in `out` when the new one is complete.
-
-    Raises:
-        BlockingIOError: another run is preparing this corpus.
-        FileExistsError: `out` exists and `force` is false, or `out` exists and is not a prepared corpus.
-        FileNotFoundError: there is no text.
-        OSError: `out` cannot be written (for example, the disk is full), or a process died.
-        ValueError: the text has no sentence; the text is too small to hold sentences out; the training text
-            contains a held-out file; a file or a line cannot be read; or the language has no tokenizer.
     """
     out = Path(out)
     if out.exists() and not force:
@@ -82,7 +69,6 @@ def prepare(
 
 
 def _check_disjoint(paths: Paths, texts: dict[str, list[Path]]) -> None:
-    """Check that no file is in the training text and in the held-out text."""
     raw_text, dev_text = str(paths.raw_text), str(paths.dev_text)
     held_out = {file.resolve() for file in texts[dev_text]}
     if both := [str(file) for file in texts[raw_text] if file.resolve() in held_out]:
@@ -126,8 +112,7 @@ def _write_corpus(
 
 
 class _IndexedText:
-    """A tokenized text. The word ids are in a file. The lengths of the sentences and documents, and hashes of
-    the documents, are in memory."""
+    """A tokenized text, whose word ids are in a file."""
 
     def __init__(
         self, path: Path, files: list[Path], tokenizer: DocumentTokenizer, index: WordIndex
@@ -151,19 +136,14 @@ class _IndexedText:
 
 
 class _Part:
-    """The training part or the held-out part of a corpus.
-
-    Args:
-        selected: (sentences,) bool, true for the sentences of `text` that belong to this part.
-    """
+    """The training part or the held-out part of a corpus: the sentences of `text` for which `selected` is true."""
 
     def __init__(self, text: _IndexedText, selected: np.ndarray) -> None:
         self._text, self._selected = text, selected
         self.offsets = np.concatenate([[0], np.cumsum(text.lengths[selected])])
 
     def ids(self) -> Iterator[np.ndarray]:
-        """Yield the word ids in chunks that fit into memory. The ids number the words by first occurrence,
-        not yet by count."""
+        """Yield the word ids, which number the words by first occurrence, in chunks that fit into memory."""
         with self._text.path.open("rb") as file:
             for first in range(0, len(self._selected), _SENTENCES_PER_CHUNK):
                 rows = slice(first, first + _SENTENCES_PER_CHUNK)
@@ -198,19 +178,15 @@ def _write_parts(parts: dict[str, _Part], types: list[str], folder: Path) -> Non
 
 
 def _held_out(text: _IndexedText, seed: int) -> np.ndarray:
-    """Return True for each sentence of a held-out document, (sentences,) bool.
-
-    Documents are held out in the order of a hash with the seed `seed`, until there are enough documents
-    (`_HELD_OUT_SHARE`) and enough sentences (`_MIN_HELD_OUT_SENTENCES`).
-    """
+    """Return True for each sentence of a held-out document, (sentences,). A hash with the seed orders the documents,
+    and the first are held out until there are enough documents and sentences."""
     salt = seed.to_bytes(16, "little")
     keys = [Digest(salt + digest.to_bytes(8, "little")).digest() for digest in text.digests]
     is_held_out = np.zeros(len(keys), dtype=bool)
     sentences = 0
     for number in sorted(range(len(keys)), key=keys.__getitem__):
-        if sentences >= _MIN_HELD_OUT_SENTENCES and is_held_out.sum() >= _HELD_OUT_SHARE * len(
-            keys
-        ):
+        enough = is_held_out.sum() >= _HELD_OUT_SHARE * len(keys)
+        if enough and sentences >= _MIN_HELD_OUT_SENTENCES:
             break
         is_held_out[number] = True
         sentences += text.documents[number]

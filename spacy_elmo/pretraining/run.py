@@ -142,7 +142,6 @@ def pretrain(
         folder = corpus_folder(settings, out)
 
         def prepare_once() -> None:
-            """Prepare the folder and the corpus of the run. Only the first process calls this function."""
             nonlocal corpus
             if settings.paths.corpus is not None:
                 # Opened before `force` deletes the run in `out`, so that the run stays if the corpus cannot be opened.
@@ -179,20 +178,8 @@ def pretrain(
 def prepare_run_folder(
     out: Path, config: PretrainConfig, *, resume: bool = False, force: bool = False
 ) -> None:
-    """Make `out` the folder of a new or resumed run, and write `config.cfg`. No file is deleted before all
-    checks have passed.
-
-    Args:
-        resume: continue the run in `out`, if there is one.
-        force: delete the old run in `out`.
-
-    Raises:
-        FileExistsError: `out` contains a run, but `resume` and `force` are both false; or `out` contains a
-            folder or `config.cfg` that has the name of one of a run, but is not from a run.
-        FileNotFoundError: the training text or the held-out text does not exist.
-        ValueError: the run to resume has other settings (the message lists them), or the old run contains the
-            corpus or the weights that the new run needs.
-    """
+    """Make `out` the folder of a new run, of the run to resume, or of the run that replaces the old one (`force`), and
+    write `config.cfg`. No file is deleted before all checks have passed."""
     present = [name for name in (*_FILES, *_FOLDERS) if (out / name).exists()]
     _check_own(out, present)
     if present and not (resume or force):
@@ -232,8 +219,8 @@ def corpus_folder(config: PretrainConfig, out: Path) -> Path:
 
 
 def _check_own(out: Path, present: list[str]) -> None:
-    """Check that the subfolders of `out` that a run replaces or deletes were written by a run, and also
-    `config.cfg`, if no other file of a run is present."""
+    """Check that what a run would replace in `out` was written by a run: its subfolders, and `config.cfg` if no other
+    file of a run is present."""
     for folder, is_own in (
         ("corpus", lambda found: DESCRIPTION in found),
         ("checkpoint", lambda found: all(name.endswith(".pt") for name in found)),

@@ -9,24 +9,18 @@ from pathlib import Path
 
 # Option numbers of glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
+# Variables that bound the caches of torch's interface to oneDNN, and of oneDNN itself.
 _CACHE_CAPACITIES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
-"""Environment variables that bound two caches: the cache of torch's interface to oneDNN, and the cache of
-oneDNN itself."""
-_CAPACITY = 128
-"""Maximum number of entries (combinations of matrix sizes) in each cache. With 32, training is 7 % slower."""
+_CAPACITY = 128  # combinations of matrix sizes; with 32, training is 7 % slower
 
 
 def reuse_memory() -> None:
     """Let this process keep freed memory, and bound the memory of oneDNN's caches for matrix products.
 
-    A training step allocates and frees buffers of tens of megabytes. By default, glibc returns freed buffers
-    to the system at once. In the next step, the first access to each page of a buffer is a page fault. These
-    page faults cost a quarter of the time of a step.
-
-    Two caches keep a buffer of a few megabytes for each combination of matrix sizes, by default for 1,024
-    combinations. Every batch has different sizes, so the caches of a biLM of the base size would need 7 GB
-    after an hour. If the user has set the capacity of a cache, it is not changed. Call this function before
-    the process computes its first matrix product, because later the bounds have no effect.
+    By default, glibc returns the freed buffers of a step to the system, and the page faults of the next step take
+    a quarter of its time. The two caches keep a buffer of a few megabytes for each of 1,024 combinations of matrix
+    sizes, 7 GB for a biLM of the base size. Call this function before the first matrix product, because the bounds
+    have no effect later.
     """
     for name in _CACHE_CAPACITIES:
         os.environ.setdefault(name, str(_CAPACITY))

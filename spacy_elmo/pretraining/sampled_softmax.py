@@ -49,21 +49,16 @@ def sampled_loss(
     """Return the sampled softmax loss of one direction, summed over M target words (Jean et al. 2015;
     TensorFlow's `sampled_softmax_loss`).
 
-    The softmax is computed over the target word and S negative samples, which all targets share. A sample
-    that is the target word itself is left out. From the logit of each word, the loss subtracts the
-    logarithm of the expected count of the word among the samples.
-
-    With a teacher, the loss is the cross-entropy to a mixture of two distributions: the probabilities of
-    the teacher with the share `_TEACHER_SHARE`, and the target word with the rest.
-
-    The gradients of the head are sparse: only the rows of the target words and of the negative samples are stored.
+    The softmax is computed over the target word and S negative samples, which all targets share. A sample that is
+    the target word itself is left out. From each logit, the loss subtracts the logarithm of the expected count of
+    the word among the samples. The gradients of the head are sparse.
 
     Args:
         head: the softmax layer, whose vocabulary is sorted by decreasing frequency.
-        hidden: (M, P) float, the outputs of the top LSTM layer, of width P, one for each target.
+        hidden: (M, P) float, the outputs of the top LSTM layer.
         targets: (M,) the vocabulary index of each target word.
-        negatives: the negative samples.
-        teacher: the probabilities of a teacher, for the same targets and samples.
+        teacher: the probabilities of a teacher for the same targets and samples. The loss is then the cross-entropy
+            to a mixture of them, with the share `_TEACHER_SHARE`, and the target word.
     """
     drawn, log_counts = (t.to(hidden.device) for t in (negatives.rows, negatives.log_counts))
     weight = F.embedding(torch.cat([targets, drawn]), head.weight, sparse=True)
@@ -126,15 +121,13 @@ class _ExpectedLogit(torch.autograd.Function):
 class Negatives:
     """Negative samples for a sampled softmax: S distinct words of the vocabulary, drawn log-uniformly.
 
-    The probability to draw the word with vocabulary index k is P(k) = log((k + 2) / (k + 1)) / log(V + 1).
-    Words are drawn until S different words are found, as in TensorFlow's
-    `log_uniform_candidate_sampler(unique=True)`. After n draws, the expected count of word k among the
-    samples is 1 - (1 - P(k))^n.
+    P(k) = log((k + 2) / (k + 1)) / log(V + 1) is the probability of the word with the index k of V words. Words are
+    drawn until S different words are found, as in TensorFlow's `log_uniform_candidate_sampler(unique=True)`. After
+    n draws, the expected count of word k among the samples is 1 - (1 - P(k))^n.
 
     Args:
         words: V, the size of the vocabulary.
         number: S, from 1 to V.
-        random: the random number generator.
     """
 
     def __init__(self, words: int, number: int, random: np.random.Generator) -> None:
@@ -148,29 +141,22 @@ class Negatives:
         """The logarithm of the expected count of each row of the sample, (S,)."""
 
     def hits(self, targets: Tensor) -> Tensor:
-        """Find the negative samples that are the same word as a target.
-
-        Returns:
-            For each match, the index in `targets` and the index of the sample, (matches, 2).
-        """
+        """Return the index of the target and of the sample for each sample that is the same word as a target,
+        (matches, 2)."""
         on_cpu = targets.cpu().contiguous()
         positions = torch.searchsorted(self._sorted, on_cpu).clamp_(max=len(self.rows) - 1)
         hits = torch.nonzero(self._sorted[positions] == on_cpu)[:, 0]
         return torch.stack([hits, self._order[positions[hits]]], 1).to(targets.device)
 
     def log_count(self, rows: Tensor) -> Tensor:
-        """Return the logarithm of the expected count of each word among the samples, float32.
-
-        Args:
-            rows: vocabulary indices of the words, in any shape.
-        """
+        """Return the logarithm of the expected count of each word (vocabulary index) among the samples, float32."""
         p = torch.log1p(1 / (rows.double() + 1)) / math.log(self._words + 1)
         return (-torch.expm1(self.tries * torch.log1p(-p))).log().float()
 
 
 def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Draw words from a vocabulary of `words` words until `number` different words are found. Return the
-    vocabulary indices of these words, (number,), and how many draws this took, including repeated words."""
+    """Draw until `number` different words are found. Return their vocabulary indices, (number,), and the number of
+    draws."""
     drawn = np.empty(0, dtype=np.int64)
     while True:
         more = np.exp(random.random(2 * number) * math.log(words + 1)).astype(np.int64) - 1
@@ -208,12 +194,10 @@ class Teacher:
     def __call__(
         self, batch: TrainBatch, classes: Tensor, negatives: Sequence[Negatives]
     ) -> list[SampledProbabilities]:
-        """Return the probabilities that each direction of the teacher gives to the targets and the negative
-        samples. Matrix products have the data type of torch's autocast.
+        """Return the probabilities that each direction of the teacher gives to the targets and the negative samples.
 
         Args:
             classes: (2, M) target class of each output of the biLM, for each direction.
-            negatives: the negative samples of each direction.
         """
         if classes.is_cpu and not self._is_prepared:
             precision = str(matmul_dtype(self._head.weight)).removeprefix("torch.")

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +76,9 @@ class DocumentTokenizer:
                 documents, index, lambda line: map(index.__getitem__, line.split())
             )
         else:
-            with self._memory_zone(self._nlp):
+            # In a memory zone, a large vocabulary stops growing, but spaCy's tokenizer is three times slower.
+            is_large = len(self._nlp.vocab.strings) >= _MAX_STRINGS
+            with self._nlp.memory_zone() if is_large else contextlib.nullcontext():
                 words, sizes = _index_words(documents, index, _line_tokenizer(self._nlp, index))
         types = [*index]
         type_kinds = word_kinds(types)
@@ -105,17 +106,6 @@ class DocumentTokenizer:
         )
         return TokenizedDocuments(*text, digests=_digests(*text))
 
-    @staticmethod
-    def _memory_zone(nlp: Language) -> AbstractContextManager[object]:
-        """Return a context manager that keeps a large spaCy vocabulary from growing: the words that are added
-        in the `with` block are removed at its end.
-
-        If the vocabulary is small, the context manager does nothing, because it would make the tokenizer
-        three times slower: spaCy's tokenizer does not cache new words in a memory zone.
-        """
-        is_large = len(nlp.vocab.strings) >= _MAX_STRINGS
-        return nlp.memory_zone() if is_large else contextlib.nullcontext()
-
 
 def tokenize_files(
     files: list[Path], tokenizer: DocumentTokenizer
@@ -124,12 +114,11 @@ def tokenize_files(
     close the generator."""
     settings = tokenizer.settings
     n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
-    return _in_order(tokenizer, _tasks(documents(files, settings.encoding_errors)), n_process)
+    return _in_order(tokenizer, _tasks(documents(files)), n_process)
 
 
 def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield lists of documents. The documents of a list have about a million characters in total. A process
-    tokenizes one list at a time."""
+    """Yield lists of documents of about a million characters in total, which a process tokenizes at a time."""
     task: list[Document] = []
     characters = 0
     for document in texts:
@@ -145,12 +134,8 @@ def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
 def _in_order(
     tokenizer: DocumentTokenizer, tasks: Iterable[list[Document]], n_process: int
 ) -> Generator[TokenizedDocuments, None, None]:
-    """Yield `tokenizer(task)` for each task, in order. If `n_process` is not 1, new processes tokenize.
-
-    Memory is bounded, because each process has at most two tasks at a time: one runs and one waits. Python's
-    default start method is used, as in spaCy's `nlp.pipe`. The new processes end when this process ends, even
-    if this process is killed.
-    """
+    """Yield `tokenizer(task)` for each task, in order. If `n_process` is not 1, new processes tokenize, each with at
+    most one task that runs and one that waits. They end when this process ends, even if it is killed."""
     if n_process == 1:
         yield from map(tokenizer, tasks)
         return
@@ -208,8 +193,8 @@ class WordIndex(dict[str, int]):
 def _index_words(
     documents: Sequence[Document], index: WordIndex, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word indices of all documents in one array, and the number of indices of each document,
-    (documents,). The index of a newline follows each line, and each document that is given as tokens."""
+    """Return the word indices of all documents, with a newline after each line and each document of tokens, and the
+    number of indices of each document."""
     newline = index["\n"]
     words: list[int] = []
     ends = [0]
@@ -226,8 +211,7 @@ def _index_words(
 
 
 def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
-    """Return a function that tokenizes a line and returns the index of each token in `index`. The function
-    looks up each distinct token only once."""
+    """Return a function that tokenizes a line and looks up each distinct token in `index` only once."""
     from spacy.attrs import ORTH
 
     strings, tokenizer = nlp.vocab.strings, nlp.tokenizer
@@ -260,10 +244,7 @@ def _blank(settings: Prepare) -> Language:
     config = {} if settings.tokenizer is None else {"nlp": {"tokenizer": settings.tokenizer}}
     try:
         return spacy.blank(settings.lang, config=config)
-    except (
-        ImportError,
-        ValueError,
-    ) as error:  # spaCy raises an ImportError for an unknown language
+    except (ImportError, ValueError) as error:  # an unknown language raises an ImportError
         raise ValueError(
             f"spaCy cannot create the tokenizer of prepare.lang = {settings.lang!r}, prepare.tokenizer ="
             f" {settings.tokenizer!r}. Choose another tokenizer, install the packages that it needs, or use tokenized"

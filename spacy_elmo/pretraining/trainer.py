@@ -116,12 +116,7 @@ class LogInterval:
 
 
 class Trainer:
-    """A network in training, with its optimizers and the position in the corpus. The class writes no files.
-
-    Args:
-        ranks: the processes that train together.
-        given: the weights files that the config names.
-    """
+    """A network in training, with its optimizers and the position in the corpus. The class writes no files."""
 
     def __init__(
         self,
@@ -251,8 +246,7 @@ class Trainer:
         return progress
 
     def weights(self, progress: Progress | None) -> Weights:
-        """Return a copy of the weights with a model card. The card contains the origin of the weights and, if
-        `progress` contains it, the held-out perplexity."""
+        """Return a copy of the weights with a model card, which has the held-out perplexity of `progress`."""
         card = {
             "language": self._corpus.lang,
             "tokenizer": self._corpus.tokenizer,
@@ -268,8 +262,7 @@ class Trainer:
         return Weights.from_bilm(self._bilm, self._head, vocabulary=self._vocabulary, card=card)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint, without random states, because random numbers depend only on the
-        seed and the number of the step."""
+        """Return the state for a checkpoint. Random numbers depend only on the seed and the step, so none are in it."""
         return {
             "bilm": self._bilm.state_dict(),
             "head": self._head.state_dict(),
@@ -283,12 +276,8 @@ class Trainer:
         }
 
     def load_state(self, state: dict[str, Any], folder: Path) -> None:
-        """Restore the state of a checkpoint. Warn if the number of threads or processes has changed, because
-        sums are then rounded differently.
-
-        Args:
-            folder: the folder of the run, for messages.
-        """
+        """Restore the state of the checkpoint in `folder`. Warn if the number of threads or processes has changed,
+        because sums are then rounded differently."""
         for name, digest in self._digests.items():
             if state[name] != digest:
                 raise ValueError(
@@ -339,7 +328,6 @@ def train(
     weights are evaluated and become the final weights. After an error, the last checkpoint is intact.
 
     Args:
-        given: the weights files that the config names.
         resume: continue from the checkpoint in `out`, if there is one.
         ranks: the processes that train together. Each process calls this function with the same folder.
         stop: event that ends the run after the current step, with `PretrainingStopped`.
@@ -392,8 +380,7 @@ def _write(trainer: Trainer, out: Path, progress: Progress | None, save: bool) -
 
 
 def _truncate(log: Path, step: int) -> None:
-    """Remove the rows of all steps after `step`, because a resumed run writes these rows again. Also remove
-    an incomplete last row."""
+    """Remove the rows of all steps after `step`, which a resumed run writes again, and an incomplete last row."""
     if not log.exists():
         return
     size = 0
@@ -410,16 +397,8 @@ def _truncate(log: Path, step: int) -> None:
 
 
 def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> int:
-    """Return the number of training steps that the limits `max_steps`, `max_epochs` and `max_tokens` allow,
-    or 0 if none of these limits is set.
-
-    With a limit of epochs or tokens, the result is an estimate, because the number of batches differs a
-    little between epochs.
-
-    Args:
-        epoch_steps: number of batches in an epoch.
-        epoch_tokens: number of words in an epoch.
-    """
+    """Return the number of training steps that the limits of steps, epochs and tokens allow; 0: no such limit. It is
+    an estimate, because the number of batches differs a little between epochs."""
     limits = [
         settings.max_steps,
         settings.max_epochs and settings.max_epochs * epoch_steps,
@@ -429,8 +408,7 @@ def total_steps(settings: Training, *, epoch_steps: int, epoch_tokens: int) -> i
 
 
 def _digests(corpus: Corpus, vocabulary: Sequence[str], teacher: Teacher | None) -> dict[str, str]:
-    """Return hashes of the data that a checkpoint depends on: the corpus (distinct words with their counts,
-    sentence borders, held-out text), the vocabulary of the softmax, and the teacher."""
+    """Return hashes of the data on which a checkpoint depends."""
     dev = corpus.dev
     return {
         "corpus": _digest(corpus.types, corpus.counts, corpus.train.offsets, dev.offsets, dev.ids),
@@ -447,11 +425,8 @@ def _digest(words: Sequence[str], *arrays: np.ndarray) -> str:
 
 
 def save_checkpoint(state: dict[str, Any], out: Path) -> None:
-    """Replace the checkpoint in the folder of a run.
-
-    Raises:
-        OSError: the disk is full or not writable. The existing checkpoint is unchanged.
-    """
+    """Replace the checkpoint in the folder of a run. If the process is killed or the disk is full, the former one
+    remains."""
     path = out / CHECKPOINT
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_partial(path.parent)
@@ -486,9 +461,8 @@ def load_checkpoint(out: Path) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. The
-    context does not depend on torch's settings outside. At the end, torch's settings and random state are
-    restored, because the caller can use torch for other work."""
+    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits, whatever
+    the caller's settings of torch are. They and the random state are restored at the end."""
     dtype = torch.get_default_dtype()
     before = (
         torch.are_deterministic_algorithms_enabled(),

@@ -28,10 +28,9 @@ class Document(NamedTuple):
 
 
 _Parsed = TypeVar("_Parsed")
-_REMEDY = ", or, to pretrain on it, set prepare.encoding_errors to replace"
 
 
-def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
+def documents(files: Iterable[Path]) -> Iterator[Document]:
     """Yield the documents of text files, in order. Empty documents are left out.
 
     The type of a file determines what a document is:
@@ -40,19 +39,15 @@ def documents(files: Iterable[Path], errors: str) -> Iterator[Document]:
       `tokens` or a text in the field `text`.
     - `.spacy` (a DocBin): each Doc is a document, a list of words. The whole file is in memory.
     - Other files are plain text. A document ends at a blank line, at the end of the file, or after 100 lines.
-
-    Args:
-        errors: handling of bytes that are not UTF-8, and of unpaired surrogates in JSON. "strict" raises an
-            error, and "replace" replaces these bytes and surrogates.
     """
     readers = {".jsonl": _records, ".spacy": _docs}
     for file in files:
-        yield from readers.get(kind(file), _paragraphs)(file, errors)
+        yield from readers.get(kind(file), _paragraphs)(file)
 
 
-def _paragraphs(file: Path, errors: str) -> Iterator[Document]:
+def _paragraphs(file: Path) -> Iterator[Document]:
     paragraph: list[str] = []
-    for _, line in lines(file, errors, remedy=_REMEDY):
+    for _, line in lines(file):
         if text := line.strip():
             paragraph.append(text)
         if paragraph and (not text or len(paragraph) == LINES_PER_DOCUMENT):
@@ -62,30 +57,13 @@ def _paragraphs(file: Path, errors: str) -> Iterator[Document]:
         yield Document(paragraph, is_tokenized=False)
 
 
-def _records(file: Path, errors: str) -> Iterator[Document]:
-    def parse(record: object) -> Document:
-        try:
-            return _record(record, errors)
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"the text contains half a surrogate pair ({error.object[error.start]!r}). Correct the file{_REMEDY}"
-            ) from error
-
-    for document in json_lines(file, parse, errors, remedy=_REMEDY):
-        if document.parts:
-            yield document
+def _records(file: Path) -> Iterator[Document]:
+    yield from (document for document in json_lines(file, _record) if document.parts)
 
 
-def json_lines(
-    file: Path, parse: Callable[[object], _Parsed], errors: str, *, remedy: str = ""
-) -> Iterator[_Parsed]:
-    """Yield `parse(record)` for each record of a file with one JSON record per line. Skip blank lines.
-
-    Args:
-        errors: handling of bytes that are not UTF-8: "strict" or "replace".
-        remedy: text after "Correct the file" in the error message (see `lines`).
-    """
-    for number, line in lines(file, errors, remedy=remedy):
+def json_lines(file: Path, parse: Callable[[object], _Parsed]) -> Iterator[_Parsed]:
+    """Yield `parse(record)` for each record of a file with one JSON record per line. Skip blank lines."""
+    for number, line in lines(file):
         if not line.strip():
             continue
         try:
@@ -99,13 +77,14 @@ def json_lines(
         yield parsed
 
 
-def _record(record: object, errors: str) -> Document:
+def _record(record: object) -> Document:
     fields = record if isinstance(record, dict) else {}
     tokens, text = fields.get("tokens"), fields.get("text")
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-        return _words(token.encode("utf8", errors).decode("utf8") for token in tokens)
+        "".join(tokens).encode()  # raises an error for half a surrogate pair
+        return _words(tokens)
     if tokens is None and isinstance(text, str):
-        text = text.encode("utf8", errors).decode("utf8")
+        text.encode()
         stripped = (line.strip() for line in text.split("\n"))
         return Document([line for line in stripped if line], is_tokenized=False)
     raise ValueError(
@@ -114,7 +93,7 @@ def _record(record: object, errors: str) -> Document:
     )
 
 
-def _docs(file: Path, errors: str) -> Iterator[Document]:
+def _docs(file: Path) -> Iterator[Document]:
     yield from (document for words in docbin_words(file) if (document := _words(words)).parts)
 
 

@@ -113,14 +113,8 @@ def is_compressed(file: Path) -> bool:
     return file.suffix.lower() in _COMPRESSED
 
 
-def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, str]]:
-    """Yield the number (from 1) and the text of each line of a file. The text includes the line ending.
-
-    Args:
-        errors: handling of bytes that are not UTF-8. "strict" raises an error, and "replace" replaces these
-            bytes.
-        remedy: text after "Correct the file" in the error message, such as ", or set OPTION to replace".
-    """
+def lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number (from 1) and the text of each line of a UTF-8 file. The text includes the line ending."""
     number = 0
     observer = reading_observer.get()
     try:
@@ -131,11 +125,11 @@ def lines(file: Path, errors: str, *, remedy: str = "") -> Iterator[tuple[int, s
                     observer(len(raw))
                 # Some Windows programs write a byte order mark. Remove it, or it would be part of the first word.
                 raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-                yield number, raw.decode("utf8", errors)
+                yield number, raw.decode("utf8")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file}, line {number} is not UTF-8 ({error.reason} at byte {error.start} of the line)."
-            f" Correct the file{remedy}"
+            " Correct the file"
         ) from error
     except _DAMAGED as error:
         raise ValueError(f"{file} is damaged after line {number} ({error})") from error

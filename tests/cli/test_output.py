@@ -48,7 +48,7 @@ def test_bar_on_a_terminal(tmp_path, monkeypatch, capsys, packed, shown):
     for terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
         with reading_bar([path]):
-            list(lines(path, "strict"))
+            list(lines(path))
         output = capsys.readouterr().err
         assert bool(output) == terminal
     assert re.search(shown, output.splitlines()[-1])

@@ -63,11 +63,31 @@ def test_paths_from_python():
         ({"n_symbols": 7}, {"max_steps": 1}, r"\[model\] n_symbols = 7: "),
         ({}, {"max_steps": 1, "negatives": 30, "vocab_size": 20}, "negatives = 30: .*vocab_size = 20"),
         ({}, {"max_steps": 1, "optimizer": "adagrad", "weight_decay": 0.1}, "0.1: Adagrad has no weight decay"),
+        ({}, {"max_steps": 1, "vocab_size": None}, r"both are null"),
     ],
 )  # fmt: skip
 def test_settings_that_no_run_can_have(model, training, problem):
     with pytest.raises(ValueError, match=problem):
         PretrainConfig.of({"model": model, "training": training})
+
+
+@pytest.mark.parametrize(
+    "model, training, problem",
+    [
+        ({"dim": 8}, {"vocab_size": 15}, r"teacher = wise: .*vocab_size = null .*negatives"),
+        ({"dim": 8}, {"vocab_size": None, "negatives": None}, r"vocab_size = null .*negatives"),
+        ({}, {"vocab_size": None}, r"\[model\] is empty"),
+    ],
+)
+def test_settings_that_no_run_with_a_teacher_can_have(model, training, problem):
+    with pytest.raises(ValueError, match=problem):
+        PretrainConfig.of(
+            {
+                "paths": {"teacher": "wise"},
+                "model": model,
+                "training": {"max_steps": 1, **training},
+            }
+        )
 
 
 def test_preparing_needs_no_limit():

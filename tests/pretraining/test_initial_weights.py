@@ -11,6 +11,7 @@ import torch
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.words.spelling import Spelling
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus import Corpus
 from spacy_elmo.pretraining.estimate import statistics
@@ -84,13 +85,6 @@ def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, g
     assert actual.card == {"init": {"name": "given"}}
 
 
-def test_null_keeps_the_vocabulary_as_it_is(make_config, corpus, given):
-    actual, known = model(make_config(vocab_size=None), corpus), Weights.load(given)
-    assert actual.vocabulary == GIVEN
-    assert torch.equal(actual.head.weight, known.tensors["head.weight"])
-    assert torch.equal(actual.head.bias, known.tensors["head.bias"])
-
-
 def test_weights_without_a_head(make_config, corpus, given):
     Weights.load(given).without_head().save(given)
     actual, fresh = (
@@ -128,13 +122,6 @@ def test_weights_of_another_language_are_refused(make_config, corpus, given, car
         return
     with pytest.raises(ValueError, match="language 'la', but prepare.lang = 'en'.*--prepare.lang"):
         model(config, corpus)
-
-
-def test_a_corpus_of_another_language_is_refused(make_config, corpus):
-    """The card of the weights has the language of the corpus, and the report that of the config."""
-    other = dataclasses.replace(corpus, lang="la")
-    with pytest.raises(ValueError, match="lang = 'la'.*'en'.*was prepared"):
-        initial_model(make_config(), other, GivenWeights())
 
 
 def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_path):
@@ -206,11 +193,17 @@ def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tm
     assert best.card["steps"] == 0
 
 
-def test_corpus_of_another_spelling(make_config, corpus):
-    config = make_config(init=False)
-    other = config.model_copy(update={"model": {**config.model, "unicode_form": "NFC"}})
-    with pytest.raises(
-        ValueError,
-        match="unicode_form = '', replace = {}, .*unicode_form = 'NFC'",
-    ):
-        model(other, corpus)
+@pytest.mark.parametrize(
+    "prepared, said",
+    [
+        ({"lang": "la"}, "lang = 'la'.*'en'.*was prepared"),
+        (
+            {"spelling": Spelling("NFC", ())},
+            "unicode_form = 'NFC', replace = {}, .*unicode_form = ''",
+        ),
+    ],
+)
+def test_a_corpus_of_another_language_or_spelling_is_refused(make_config, corpus, prepared, said):
+    """The card of the weights has the language of the corpus, and the report that of the config."""
+    with pytest.raises(ValueError, match=said):
+        initial_model(make_config(), dataclasses.replace(corpus, **prepared), GivenWeights())

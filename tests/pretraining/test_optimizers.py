@@ -9,7 +9,7 @@ from torch import nn
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining.config import PretrainConfig, Training
+from spacy_elmo.pretraining.config import Training
 from spacy_elmo.pretraining.optimizers import (
     Muon,
     clip_gradients,
@@ -20,9 +20,7 @@ from spacy_elmo.pretraining.optimizers import (
     take_step,
 )
 from spacy_elmo.pretraining.optimizers import nearly_orthogonal as orthogonalize
-from spacy_elmo.pretraining.trainer import train
 from tests import tiny
-from tests.pretraining.conftest import assert_same_run
 
 
 def test_weight_decay_leaves_biases_alone():
@@ -103,17 +101,6 @@ def test_adagrad_takes_the_steps_of_bilm_tf(scale, negatives):
         assert head.weight.grad is None
     expected = numpy_steps(start.astype(np.float64), gradients, 0.2, clip=10)
     np.testing.assert_allclose(head.weight.detach().numpy(), expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("optimizer", ["adamw", "adagrad"])
-@pytest.mark.parametrize("negatives", [4, None])
-def test_every_parameter_has_one_optimizer(optimizer, negatives):
-    bilm, head = tiny.bilm(tiny.config(layers=1)), Head(6, 5)
-    actual = optimizers(
-        bilm, head, Training(optimizer=optimizer, negatives=negatives), torch.float32
-    )
-    held = [id(p) for o in actual for group in o.param_groups for p in group["params"]]
-    assert sorted(held) == sorted(id(p) for p in [*bilm.parameters(), *head.parameters()])
 
 
 @pytest.mark.parametrize("negatives", [4, None])
@@ -254,28 +241,6 @@ def test_small_matrices_are_left_to_adamw():
     assert actual == {id(narrow.encoder.projection.weight)}
 
 
-@pytest.fixture
-def make_run(make_config):
-    def make(**training) -> PretrainConfig:
-        settings = {"optimizer": "muon", "weight_decay": 0.01, **training}
-        model = {**make_config().model, "dim": 72, "projection": 64, "filters": [[1, 32], [2, 40]]}
-        return make_config(**settings).model_copy(update={"model": model})
-
-    return make
-
-
-@pytest.mark.parametrize("settings", [{"negatives": None, "dropout": 0.1}], ids=str)
-def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_run, tmp_path, settings):
-    list(train(make_run(**settings), corpus, tmp_path / "unbroken"))
-    for resume, rows in ((False, 1), (True, 2)):
-        run = train(make_run(**settings), corpus, tmp_path / "broken", resume=resume)
-        for _ in range(rows):
-            next(run)
-        run.close()
-    list(train(make_run(**settings), corpus, tmp_path / "broken", resume=True))
-    assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
-
-
 BOTH = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 SHAPES = [(64, 64), (64, 90), (64, 100), (64, 256), (256, 64), (96, 1024)]
 
@@ -326,13 +291,3 @@ def test_rounding_is_small_or_no_worse_than_in_torch(decay, dtype):
     assert error(nearly_orthogonal(matrix, dtype), expected) < max(
         0.05, 1.1 * error(theirs, expected)
     )
-
-
-@BOTH
-@pytest.mark.parametrize("shape", SHAPES)
-def test_matrices_do_not_depend_on_each_other(shape, dtype):
-    both = torch.randn(2, *shape, generator=torch.Generator().manual_seed(1))
-    both[1] *= 100
-    found = orthogonalize(both, dtype)
-    for matrix, result in zip(both, found, strict=True):
-        torch.testing.assert_close(result, nearly_orthogonal(matrix, dtype), rtol=1e-2, atol=1e-2)

@@ -2,7 +2,6 @@
 
 import collections
 import random
-import sys
 
 import numpy as np
 import pytest
@@ -244,9 +243,3 @@ def test_mistakes_are_found_before_the_text_is_read(tmp_path, text_file, monkeyp
     with pytest.raises(ValueError, match="prepare.lang = 'zz'.*Choose another"):
         prepare(Paths(raw_text=raw), Prepare(lang="zz"), tmp_path / "corpus")
     assert [path.name for path in tmp_path.iterdir()] == ["raw.txt"]
-
-
-def test_a_language_whose_tokenizer_is_not_installed(tmp_path, text_file, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pythainlp.tokenize", None)
-    with pytest.raises(ValueError, match=r"prepare\.lang = 'th'.*\n.*PyThaiNLP"):
-        prepare(Paths(raw_text=str(text_file)), Prepare(lang="th"), tmp_path / "corpus")

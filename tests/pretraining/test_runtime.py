@@ -19,45 +19,42 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 / 1e6
 
-if sys.argv[1] == "keep":
+def buffers():
+    return [torch.ones(20, 1000, 1000, dtype=torch.uint8) for _ in range(5)]
+
+def products(first, last):
+    for rows in range(first, last):
+        left[:rows] @ right.T
+
+if sys.argv[2] == "told":
     reuse_memory()
+torch.set_num_threads(1)
+left, right = (torch.ones(1000, 512, dtype=torch.bfloat16) for _ in range(2))
+if sys.argv[1] == "products":
+    # The code of the first products takes memory of its own, and a bounded cache is full after these.
+    products(150, 300)
 before = resident()
-buffers = [torch.ones(20, 1000, 1000, dtype=torch.uint8) for _ in range(5)]
-del buffers
+buffers() if sys.argv[1] == "buffers" else products(300, 800)
 print(resident() - before)
 """
+
+
+def growth(kind: str) -> list[float]:
+    """Return the megabytes that a process keeps, when it is told to reuse memory, and by default."""
+    # The commands that other tests call in this process have set the variables here.
+    environment = {name: os.environ[name] for name in os.environ if "CACHE_CAPACITY" not in name}
+    return [
+        float(
+            subprocess.check_output([sys.executable, "-c", PROGRAM, kind, choice], env=environment)
+        )
+        for choice in ("told", "default")
+    ]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators are not told")
 def test_freed_memory_is_kept():
-    growth = {
-        choice: float(subprocess.check_output([sys.executable, "-c", PROGRAM, choice]))
-        for choice in ("keep", "default")
-    }
-    assert growth["default"] < 30 < 90 < growth["keep"]
-
-
-PRODUCTS = """
-import sys
-import torch
-from spacy_elmo.pretraining.runtime import reuse_memory
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096 / 1e6
-
-if sys.argv[1] == "bounded":
-    reuse_memory()
-torch.set_num_threads(1)
-left, right = (torch.ones(1000, 512, dtype=torch.bfloat16) for _ in range(2))
-# The code of the first products takes memory of its own, and a bounded cache is full after these.
-for rows in range(150, 300):
-    left[:rows] @ right.T
-before = resident()
-for rows in range(300, 800):
-    left[:rows] @ right.T
-print(resident() - before)
-"""
+    told, default = growth("buffers")
+    assert default < 30 < 90 < told
 
 
 @pytest.mark.skipif(
@@ -65,15 +62,8 @@ print(resident() - before)
     reason="bfloat16 products are not oneDNN's here",
 )
 def test_products_of_many_shapes_keep_little_memory():
-    # The commands that other tests call in this process have set the variables here.
-    environment = {name: os.environ[name] for name in os.environ if "CACHE_CAPACITY" not in name}
-    growth = {
-        choice: float(
-            subprocess.check_output([sys.executable, "-c", PRODUCTS, choice], env=environment)
-        )
-        for choice in ("bounded", "default")
-    }
-    assert growth["bounded"] < growth["default"] / 2
+    told, default = growth("products")
+    assert told < default / 2
 
 
 @pytest.mark.parametrize(

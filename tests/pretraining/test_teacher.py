@@ -169,26 +169,3 @@ def test_teachers_that_cannot_teach(make_config, teacher, tmp_path):
     other = dataclasses.replace(good, config=dataclasses.replace(good.config, unicode_form="NFC"))
     other.save(teacher)
     refused("paths.teacher = .* has unicode_form = 'NFC'")
-
-
-@pytest.mark.parametrize("training", [{"vocab_size": 15}, {"vocab_size": None, "negatives": None}])
-def test_settings_without_the_words_of_the_teacher(make_config, training):
-    with pytest.raises(
-        ValueError, match=r"\[paths\] teacher = wise: .*vocab_size = null .*negatives"
-    ):
-        PretrainConfig.of(make_config({"teacher": "wise"}, **training).model_dump())
-
-
-def test_the_network_that_learns_must_be_described(make_config):
-    config = make_config({"teacher": "wise"}, vocab_size=None).model_copy(update={"model": {}})
-    with pytest.raises(ValueError, match=r"\[model\] is empty"):
-        PretrainConfig.of(config.model_dump())
-
-
-def test_a_run_does_not_replace_its_teacher(make_config, teacher, tmp_path):
-    (tmp_path / "run").mkdir()
-    teacher.rename(tmp_path / "run/model-best.safetensors")
-    config = taught(make_config, tmp_path / "run/model-best.safetensors")
-    with pytest.raises(ValueError, match="paths.teacher = .* which force"):
-        next(pretrain(config, tmp_path / "run", force=True))
-    assert (tmp_path / "run/model-best.safetensors").exists()

@@ -6,7 +6,6 @@ import json
 import math
 import threading
 
-import numpy as np
 import pytest
 import torch
 
@@ -45,18 +44,24 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
         {"dropout": 0.2, "accumulate_gradient": 3},
         {"negatives": None},
         {"optimizer": "adagrad"},
+        {"optimizer": "muon", "weight_decay": 0.01, "negatives": None, "dropout": 0.1},
     ],
     ids=str,
 )
 def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_config, tmp_path, settings):
-    list(train(make_config(**settings), corpus, tmp_path / "unbroken"))
+    config = make_config(**settings)
+    if config.training.optimizer == "muon":
+        # Muon updates matrices of at least 64 x 64.
+        large = {**config.model, "dim": 72, "projection": 64, "filters": [[1, 32], [2, 40]]}
+        config = config.model_copy(update={"model": large})
+    list(train(config, corpus, tmp_path / "unbroken"))
     # Stopped between two checkpoints, in the middle of a log interval, twice.
     for resume, rows in ((False, 1), (True, 2)):
-        run = train(make_config(**settings), corpus, tmp_path / "broken", resume=resume)
+        run = train(config, corpus, tmp_path / "broken", resume=resume)
         for _ in range(rows):
             next(run)
         run.close()
-    list(train(make_config(**settings), corpus, tmp_path / "broken", resume=True))
+    list(train(config, corpus, tmp_path / "broken", resume=True))
     assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
 
 
@@ -183,13 +188,6 @@ def test_the_callers_torch_is_left_as_it_was(corpus, make_config, tmp_path):
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-def test_other_gpus_are_left_alone(corpus, make_config, tmp_path, monkeypatch):
-    """On a machine with several GPUs, torch would otherwise read the random state of each."""
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: pytest.fail(f"asked {device}"))
-    list(train(make_config(max_steps=1), corpus, tmp_path / "run"))
-
-
 def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
     rows = list(train(make_config(), corpus, tmp_path / "run"))
     log = tmp_path / "run/log.jsonl"
@@ -212,19 +210,6 @@ def test_parts_of_a_batch_sum_up_to_its_step(corpus, make_config, tmp_path, sett
         whole, summed = ([getattr(row, key) for row in run] for run in rows)
         assert summed == pytest.approx(whole, rel=1e-5)
     assert rows[0][-1].dev.mean == pytest.approx(rows[1][-1].dev.mean, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"negatives": None, "learn_rate": 0.03}, {"optimizer": "adagrad", "learn_rate": 0.2}],
-    ids=str,
-)
-def test_other_objectives_and_optimizers_learn(corpus, make_config, tmp_path, settings):
-    config = make_config(max_steps=60, eval_every=60, batch_tokens=128, **settings)
-    assert list(train(config, corpus, tmp_path / "run"))[-1].dev.mean < 9
-    # What the words' frequencies alone would give:
-    counts = corpus.counts[corpus.counts > 0] / corpus.counts.sum()
-    assert math.exp(-(counts * np.log(counts)).sum()) > 9
 
 
 def test_patience(corpus, make_config, tmp_path, monkeypatch):
