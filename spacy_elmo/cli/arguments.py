@@ -24,11 +24,7 @@ PipelineArgument = Annotated[
     ),
 ]
 WeightsArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WEIGHTS",
-        help="Weights file (.safetensors), or name of a bundled or installed biLM",
-    ),
+    str, typer.Argument(metavar="WEIGHTS", help="Weights file, or name of an installed biLM")
 ]
 CorpusArgument = Annotated[
     str,
@@ -46,12 +42,7 @@ LanguageOption = Annotated[
     typer.Option("--lang", "-l", help="Language code, such as la. Default: that of the weights"),
 ]
 TokenizedOption = Annotated[
-    bool,
-    typer.Option(
-        "--tokenized",
-        help="The text is already tokenized: words separated by spaces. For `evaluate` and `score`, each line is also"
-        " a sentence",
-    ),
+    bool, typer.Option("--tokenized", help="The text is words separated by spaces")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace earlier output")]
 GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID, or -1 for the CPU")]

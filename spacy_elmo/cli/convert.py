@@ -48,14 +48,9 @@ def download_cli(
 
 
 def convert_cli(
-    format: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="Format of IN, or auto to detect it")
-    ],
+    format: Annotated[str, typer.Argument(metavar="FORMAT", help="Format of IN, or auto")],
     source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="IN", help="Model to convert: folder, archive (.zip, .tar.gz) or file"
-        ),
+        Path, typer.Argument(metavar="IN", help="Folder, archive (.zip, .tar.gz) or file")
     ],
     out_file: Annotated[
         Path, typer.Argument(metavar="OUT_FILE", help="Weights file to write (.safetensors)")
@@ -70,24 +65,16 @@ def convert_cli(
     softmax: Annotated[Path | None, typer.Option(help="Softmax file (only for bilm-hdf5)")] = None,
     token_vectors: Annotated[
         Path | None,
-        typer.Option(
-            help="File with a vector for each word of the vocabulary. The model uses these vectors instead of"
-            " characters (only for bilm-hdf5)"
-        ),
+        typer.Option(help="Vectors of the words, instead of characters (only for bilm-hdf5)"),
     ] = None,
     accept: Annotated[
-        bool,
-        typer.Option(
-            "--accept",
-            help="If the options are missing, assume those of the published models (only for allennlp)",
-        ),
+        bool, typer.Option("--accept", help="Assume the published options (only for allennlp)")
     ] = False,
     warm: Annotated[
         Path | None,
         typer.Option(
             metavar="TEXT",
-            help='Text from which to estimate the initial LSTM state that elmo uses with start = "warm". One sentence'
-            " per line, words separated by spaces",
+            help='Text of tokenized sentences to estimate the state for start = "warm" from',
         ),
     ] = None,
     lang: Annotated[

@@ -17,18 +17,12 @@ def explore_cli(
     source: WeightsArgument,
     corpus: Annotated[
         str,
-        typer.Argument(
-            metavar="CORPUS",
-            help="Folder that `embed` has written with these weights; or a small corpus, whose vectors are computed"
-            " first (file, folder or glob pattern)",
-        ),
+        typer.Argument(metavar="CORPUS", help="Folder that `embed` has written, or a small text"),
     ],
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the server; 0: any free port")
     ] = 8017,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address without opening a browser")
-    ] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser")] = False,
 ) -> None:
     """Open a web page that shows what a biLM computes for a word.
 

@@ -15,15 +15,9 @@ from .output import file_size, msg
 def info_cli(
     source: Annotated[
         str | None,
-        typer.Argument(
-            metavar="WEIGHTS",
-            help="Weights file (.safetensors), or name of a bundled or installed biLM. Default: list the"
-            " installed biLMs, and show what this machine computes with",
-        ),
+        typer.Argument(metavar="WEIGHTS", help="Weights file, or name of an installed biLM"),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print all settings and metadata of WEIGHTS as JSON")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print settings and metadata")] = False,
 ) -> None:
     """Show a weights file, or the installed biLMs and versions.
 

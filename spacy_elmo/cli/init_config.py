@@ -20,32 +20,20 @@ def init_config_cli(
     lang: LanguageOption = None,
     pipeline: Annotated[
         str,
-        typer.Option(
-            "--pipeline", "-p", help="Components to train on top of elmo, separated by commas"
-        ),
+        typer.Option("--pipeline", "-p", help="Components to train on elmo, separated by commas"),
     ] = "",
     optimize: Annotated[
         Optimize,
         typer.Option(
-            "--optimize",
-            "-o",
-            help="Input of each component. efficiency: only ELMo; accuracy: ELMo, plus the component's own embedding"
-            " and encoder",
+            "--optimize", "-o", help="Input of each component: ELMo alone, or with others"
         ),
     ] = Optimize.efficiency,
     vectors: Annotated[
-        str | None,
-        typer.Option(
-            help="Pipeline (package name or folder) with static vectors, for --optimize accuracy"
-        ),
+        str | None, typer.Option(help="Pipeline with static vectors, for --optimize accuracy")
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(
-            "--weights",
-            "-w",
-            help="Weights file, or name of a bundled or installed biLM. Default: the biLM for the language",
-        ),
+        typer.Option("--weights", "-w", help="Weights. Default: the biLM for the language"),
     ] = None,
     shipped: Annotated[
         str | None,
@@ -53,9 +41,7 @@ def init_config_cli(
     ] = None,
     base: Annotated[
         Path | None,
-        typer.Option(
-            help="Add elmo to this config for spacy train: a listener replaces the tok2vec of each component"
-        ),
+        typer.Option(help="Config for spacy train to which elmo is added, with listeners"),
     ] = None,
     force: ForceOption = False,
 ) -> None:

@@ -45,7 +45,8 @@ def evaluate_cli(
     In the forward direction, the model predicts each word and the end of each sentence from the words before.
     In the backward direction, the model predicts each word and the start of each sentence from the words
     after. All words outside the vocabulary count as one class, <UNK>, so compare only models with the same
-    vocabulary. The column "No <UNK>" and the columns to its right do not count the <UNK> targets.
+    vocabulary. The column "No <UNK>" and the columns to its right do not count the <UNK> targets. With
+    --tokenized, each line is a sentence.
     """
     from ..bilm.weights import Weights
     from ..pretraining.distributed import device
@@ -80,19 +81,11 @@ def evaluate_cli(
 def score_cli(
     source: WeightsArgument,
     text: Annotated[
-        str,
-        typer.Argument(
-            metavar="TEXT", help="Text: file, folder or glob pattern, or - for standard input"
-        ),
+        str, typer.Argument(metavar="TEXT", help="File, folder or glob pattern; -: standard input")
     ],
     substitutes: Annotated[
         int,
-        typer.Option(
-            "--substitutes",
-            "-n",
-            min=0,
-            help="Number of substitutes to show for each token: the words that are most probable in its context",
-        ),
+        typer.Option("--substitutes", "-n", min=0, help="Most probable words to show per token"),
     ] = 0,
     json: Annotated[
         bool, typer.Option("--json", help="Print the scores as JSON lines: one object per document")

@@ -20,11 +20,7 @@ def neighbors_cli(
     source: PipelineArgument,
     text: CorpusArgument,
     word: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORD",
-            help="Word to find (case is ignored); in text with annotated senses, the lemma of the word",
-        ),
+        str, typer.Argument(metavar="WORD", help="Word in any case; in text with senses, its lemma")
     ],
     query: Annotated[
         list[str] | None,

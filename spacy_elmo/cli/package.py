@@ -17,12 +17,7 @@ def package_cli(
         Path, typer.Argument(metavar="OUT_DIR", help="Folder in which to create the package")
     ],
     name: Annotated[
-        str,
-        typer.Option(
-            "--name",
-            "-n",
-            help="Name by which users load the weights. It ends with the version of the model, as in la_elmo_mini_v1",
-        ),
+        str, typer.Option("--name", "-n", help="Name and version of the weights: la_elmo_mini_v1")
     ],
     lang: LanguageOption = None,
     licence: Annotated[
@@ -30,16 +25,11 @@ def package_cli(
     ] = None,
     card: Annotated[
         Path | None,
-        typer.Option(
-            help="JSON file with fields to add to the model card, such as licence, author and sources"
-        ),
+        typer.Option(help="JSON file with fields for the model card, such as author and sources"),
     ] = None,
     head: Annotated[
         bool,
-        typer.Option(
-            "--head",
-            help="Also write NAME_with_head.safetensors: weights and softmax, for further training",
-        ),
+        typer.Option("--head", help="Also write NAME_with_head.safetensors, for further training"),
     ] = False,
     force: ForceOption = False,
 ) -> None:

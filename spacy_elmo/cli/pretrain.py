@@ -85,10 +85,7 @@ def pretrain_cli(
     force: ForceOption = False,
     gpu_id: GpuOption = -1,
     init: Annotated[
-        str | None,
-        typer.Option(
-            help="Initial weights: weights file, or name of a bundled or installed biLM. Same as --paths.init"
-        ),
+        str | None, typer.Option(help="Initial weights: file or name. Same as --paths.init")
     ] = None,
     code: CodeOption = None,
 ) -> None:
@@ -280,7 +277,7 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
         "" if progress.loss is None else f"{progress.loss:.3f}",
         *([f"{p:.1f}" for p in (dev.mean, dev.forward, dev.backward)] if dev else [""] * 3),
         f"{progress.tokens_per_second:,.0f}" if progress.step else "",
-        _time_left(progress, max_minutes),
+        _time_left(progress, max_minutes)
     ]  # fmt: skip
     return row(cells, widths=_WIDTHS, aligns=["r"] * len(cells))
 

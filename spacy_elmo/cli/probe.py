@@ -24,18 +24,14 @@ probe_cli = typer.Typer(
 def word_sense_cli(
     source: PipelineArgument,
     train: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRAIN", help="Text with annotated senses: .jsonl file or glob pattern"
-        ),
+        str, typer.Argument(metavar="TRAIN", help="Text with senses: .jsonl file or glob pattern")
     ],
     tests: Annotated[
-        list[Path],
-        typer.Argument(metavar="TEST...", help="Texts with annotated senses: .jsonl files"),
+        list[Path], typer.Argument(metavar="TEST...", help="Texts with senses: .jsonl files")
     ],
     first_senses: Annotated[
         Path | None,
-        typer.Option(help="WordNet's file index.sense, for words that do not occur in TRAIN"),
+        typer.Option(help="WordNet's file index.sense, for words that are not in TRAIN"),
     ] = None,
     out: JsonOutOption = None,
 ) -> None:

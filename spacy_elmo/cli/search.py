@@ -40,16 +40,10 @@ def index_cli(
         Path, typer.Argument(metavar="OUT_DIR", help="Folder to create for the index")
     ],
     layer: Annotated[
-        int | None,
-        typer.Option(
-            help="Layer to index: 0 is context-free, the others are LSTM layers. Default: the average of all layers"
-        ),
+        int | None, typer.Option(help="Layer to index. Default: the average of all layers")
     ] = None,
     method: Annotated[
-        Method,
-        typer.Option(
-            help="exact: compare a query with all sentences; hnsw: approximate search for millions of sentences"
-        ),
+        Method, typer.Option(help="hnsw: approximate search, for millions of sentences")
     ] = Method.exact,
     tokenized: TokenizedOption = False,
     lang: LanguageOption = None,
@@ -91,10 +85,7 @@ def query_cli(
     ],
     query: Annotated[
         str,
-        typer.Argument(
-            metavar="QUERY",
-            help="Text to search for, or - to read queries from standard input, one per line",
-        ),
+        typer.Argument(metavar="QUERY", help="Text, or - for standard input, one text per line"),
     ],
     hits: Annotated[
         int, typer.Option("--hits", "-n", min=1, help="Number of sentences to find")
@@ -104,10 +95,7 @@ def query_cli(
     ] = False,
     pipeline: Annotated[
         str | None,
-        typer.Option(
-            help="Path of the pipeline or weights file that created the index, if it was moved, or if INDEX is from"
-            " `embed`"
-        ),
+        typer.Option(help="Pipeline of the index, if it was moved, or if INDEX is from `embed`"),
     ] = None,
 ) -> None:
     """Find the sentences in an index that are most similar to a text.

@@ -74,6 +74,7 @@ TABLE = [
     (f"{RUN} --gpu-id 17", 1, "GPU 17 (`--gpu-id`)"),
     (f"{RUN} --init nowhere", 1, "Cannot find the weights 'nowhere': there is no file"),
     ("pretrain run.cfg out --paths.raw_text 'nowhere/*.txt'", 1, "No text at 'nowhere/*.txt'"),
+    ("prepare run.cfg out --paths.raw_text latin1.txt", 1, "latin1.txt, line 2"),
     ("pretrain run.cfg out", 1, "paths.raw_text is missing"),
     ("pretrain run.cfg out --paths.corpus nowhere", 1, "no prepared corpus in nowhere"),
     ("pretrain none.cfg out", 1, "no config file"),

@@ -2,9 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -100,33 +97,6 @@ def test_the_second_run_is_refused(folder, command):
     assert code == 1
     assert "Another run is writing to " in output and f": process {os.getpid()} on " in output
     run(*command)
-
-
-def test_text_that_is_not_utf8(folder):
-    command = ("pretrain", "run.cfg", "out", "--paths.raw_text", "latin1.txt")
-    code, output = elmo(*command)
-    assert code == 1 and "latin1.txt, line 2" in output
-    # Refused for the text alone: once the text is mended, the same command works.
-    (folder / "latin1.txt").write_text("the owl sees the cat .\n\n" * 300)
-    run(*command)
-
-
-def test_killed_prepare_leaves_no_corpus_and_the_next_run_works(folder):
-    """SIGKILL arrives after the tokenization, when the corpus is half written."""
-    program = """
-import os, signal
-from spacy_elmo.cli import elmo_cli
-from spacy_elmo.pretraining import prepare
-
-prepare.np.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-elmo_cli()
-"""
-    killed = subprocess.run([sys.executable, "-c", program, *PREPARE], timeout=240)
-    assert killed.returncode == -signal.SIGKILL
-    assert not (folder / "out").exists()
-    assert len([*folder.glob(".out.*.partial/raw_text.bin")]) == 1
-    run(*PREPARE)
-    assert not [*folder.glob(".*.partial")]
 
 
 @pytest.mark.parametrize(
