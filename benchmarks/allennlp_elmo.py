@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.spelling import char_ids
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.char_ids import char_ids
 from spacy_elmo.converters.bilm_tf import export
 
 _CHARACTERS = 50  # fixed in AllenNLP's indexer

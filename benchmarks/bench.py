@@ -22,7 +22,7 @@ import torch
 from benchmarks import training
 from benchmarks.networks import SIZES, Network, networks
 from benchmarks.sentences import SAMPLE, read_sentences
-from spacy_elmo.bilm.kernels.instructions import has_bfloat16
+from spacy_elmo.bilm.kernels.matmul import has_bfloat16
 from spacy_elmo.bilm.kernels.native import active_kernels
 
 LEAST = {"mini": 512, "base": 512, "small": 128, "original": 64}

@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from spacy_elmo.bilm.likelihood import build_language_model
+from spacy_elmo.bilm.spelling import UNK
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.char_ids import UNK
 from spacy_elmo.pretraining.corpus import Batcher, Corpus, Sentences
 from spacy_elmo.pretraining.perplexity import perplexity
 

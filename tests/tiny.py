@@ -9,8 +9,8 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM, BiLMOutput
+from spacy_elmo.bilm.spelling import N_MARKS
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.alphabet import N_MARKS
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "naïve", "鳥"]
 LEXICON = ["<oov>", "<bos>", "<eos>", "a", "cat", "Cat", "naïve", "鳥"]

@@ -21,8 +21,8 @@ from spacy.attrs import ORTH
 from spacy.strings import StringStore
 from spacy.tokens import DocBin
 
+from spacy_elmo.bilm.spelling import AS_GIVEN, Spelling
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.spelling import AS_GIVEN, Spelling
 from spacy_elmo.weight_names import find_weights
 
 from .ocr_noise import corrupt

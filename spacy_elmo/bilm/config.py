@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from .words.alphabet import N_MARKS
-from .words.spelling import Spelling, UnicodeForm
+from .spelling import N_MARKS, Spelling, UnicodeForm
 
 Precision: TypeAlias = Literal["float32", "bfloat16"]
 """Data type in which the network multiplies matrices in prediction."""

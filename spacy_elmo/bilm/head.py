@@ -11,10 +11,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from .kernels.matmul import matmul, matmul_dtype
-from .kernels.prepacked import MatmulWeight, convert
-from .kernels.softmax_terms import row_products, softmax_terms
-from .kernels.weight_gradient import weight_gradient
+from .kernels.matmul import PrepackedWeight, matmul, matmul_dtype, weight_gradient
+from .kernels.native import float32_function, functions
 
 # Largest number of logits in a block: 16 MB, which fit into caches, and which the allocator keeps.
 _LOGITS_PER_BLOCK = 1 << 22
@@ -36,7 +34,7 @@ class Head(nn.Module):
         self.weight = nn.Parameter(torch.empty(words, width))
         # A column, so that its sparse gradient in pretraining has rows like the gradient of the weight.
         self.bias = nn.Parameter(torch.empty(words, 1))
-        self._packed: MatmulWeight | None = None
+        self._packed: PrepackedWeight | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -50,7 +48,7 @@ class Head(nn.Module):
         """Return a copy of the layer for prediction only. Later changes of the parameters may have no effect
         on the copy."""
         other = copy.copy(self)
-        other._packed = convert(self.weight.t(), torch.float32)
+        other._packed = PrepackedWeight(self.weight.t(), torch.float32)
         return other
 
     @property
@@ -67,7 +65,7 @@ class Head(nn.Module):
             targets: (M,) the vocabulary index of each target word.
         """
         rows = self.rows_per_block
-        matrix = self._packed or convert(self.weight.detach().t(), matmul_dtype(hidden))
+        matrix = self._packed or PrepackedWeight(self.weight.detach().t(), matmul_dtype(hidden))
         losses = [
             LogSumExp.apply(block, self.weight, self.bias[:, 0], matrix, None)
             - row_products(block, F.embedding(block_targets, self.weight))
@@ -110,7 +108,7 @@ class LogSumExp(torch.autograd.Function):
         hidden: Tensor,
         weight: Tensor,
         bias: Tensor,
-        matrix: MatmulWeight,
+        matrix: PrepackedWeight,
         hits: Tensor | None,
     ) -> Tensor:
         with torch.autocast(hidden.device.type, enabled=False):
@@ -139,3 +137,53 @@ def transposed_product(terms: Tensor, rows: Tensor) -> Tensor:
             return weight_gradient(terms, rows)
         # Lower precision is enough here, and torch uses the processor's matrix instructions.
         return (terms.t() @ rows.to(terms.dtype)).to(rows.dtype)
+
+
+def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute e^(logit + bias - largest) for each logit, where `largest` is the maximum of logit + bias in
+    the same row.
+
+    Args:
+        logits: (rows, classes), contiguous, of any float type. Logits can be -infinity. The tensor is
+            overwritten.
+        bias: (classes,) float32 or float64.
+
+    Returns:
+        Three tensors: the exponentials, (rows, classes), in the memory and data type of `logits`; the sum of
+        the exponentials in each row, (rows,); and the logarithm of the sum of e^(logit + bias) in each row,
+        (rows,). If all logits of a row are -infinity, this logarithm is -infinity.
+    """
+    usual = logits.is_cpu and bias.is_cpu and bias.dtype == torch.float32
+    if usual and (function := functions("softmax_terms").get(logits.dtype)):
+        bias = bias.contiguous()
+        sums, log_sums = bias.new_empty((2, len(logits)))
+        function(torch.get_num_threads(), *logits.shape, logits, bias, sums, log_sums)
+        return logits, sums, log_sums
+    raw = logits.to(bias.dtype) + bias
+    largest = raw.amax(1).clamp_min_(torch.finfo(raw.dtype).min)
+    sums = raw.sub_(largest[:, None]).exp_().sum(1)
+    return logits.copy_(raw), sums, largest + sums.log()
+
+
+def row_products(left: Tensor, right: Tensor) -> Tensor:
+    """Compute the dot product of each row of `left`, (rows, width), and the same row of `right`, (rows,
+    width). The result has the shape (rows,). Differentiable."""
+    if float32_function("row_products", left, right):
+        return _Products.apply(left, right)
+    return (left * right).sum(1)
+
+
+class _Products(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
+        left, right = left.contiguous(), right.contiguous()
+        sums = left.new_empty(len(left))
+        float32_function("row_products")(torch.get_num_threads(), *left.shape, left, right, sums)
+        ctx.save_for_backward(left, right)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dsums: Tensor) -> tuple[Tensor, Tensor]:
+        left, right = ctx.saved_tensors
+        return dsums[:, None] * right, dsums[:, None] * left

@@ -12,9 +12,8 @@ from torch import Tensor
 from .head import Head
 from .model import BiLM
 from .packing import Lengths
+from .spelling import BOS, EOS, UNK, Spelling
 from .weights import Weights
-from .words.char_ids import BOS, EOS, UNK
-from .words.spelling import Spelling
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -12,13 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .character_cnn import prepack_dense
 from .config import BiLMConfig, Precision
-from .kernels.instructions import warn_if_emulated
+from .kernels.matmul import has_bfloat16
 from .lstm import LSTMLayer
 from .packing import Lengths, Packing
-from .words.dense import prepack_dense
-from .words.token_cache import TokenCache
-from .words.token_encoder import WordEncoder, token_encoder
+from .token_encoder import TokenCache, WordEncoder, token_encoder
 
 
 @dataclass
@@ -99,8 +100,16 @@ class BiLM(nn.Module):
                 float32. The token encoder also computes in float32, but on a CPU its dense layers multiply in
                 this data type.
         """
-        if precision == "bfloat16":
-            warn_if_emulated(self.device)
+        if (
+            precision == "bfloat16"
+            and self.device.type == "cpu"
+            and has_bfloat16(self.device) is False
+        ):
+            warnings.warn(
+                'precision = "bfloat16" may be much slower than "float32" here, because this processor has no'
+                ' instructions for it. Set precision = "float32" in the config',
+                stacklevel=2,
+            )
         other = copy.copy(self)
         encoder: Any = self.encoder
         # A word table needs no cache. On a GPU, the cache would wait for a lookup on the CPU in every call.
@@ -278,6 +287,12 @@ def plain_inference(device: torch.device) -> Iterator[None]:
         torch.autocast(device.type, enabled=False),
     ):
         yield
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Return True if no value of the tensor is NaN or infinite. Only the minimum and maximum are checked,
+    because both are NaN if any value is NaN."""
+    return not tensor.numel() or all(math.isfinite(extreme.item()) for extreme in tensor.aminmax())
 
 
 def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .config import BiLMConfig
-from .words.char_ids import BOS, EOS, PADDING, char_ids
+from .spelling import BOS, BYTE_PADDING, EOS, char_ids
 
 
 class ReferenceBiLM:
@@ -76,7 +76,7 @@ class ReferenceBiLM:
         sequences = [[BOS, *words, EOS] for words in sentences]
         lengths = torch.tensor([len(words) for words in sequences])
         longest, size = int(lengths.max()), self.config.max_characters
-        ids = np.full((len(sequences), longest, size), PADDING, dtype=np.int64)
+        ids = np.full((len(sequences), longest, size), BYTE_PADDING, dtype=np.int64)
         for b, words in enumerate(sequences):
             ids[b, : len(words)] = char_ids(self.config.spelling(words), size)
         tokens = self._encode(torch.from_numpy(ids).flatten(0, 1)).unflatten(0, ids.shape[:2])

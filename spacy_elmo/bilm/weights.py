@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,14 +14,13 @@ import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ..digest import Digest, json_digest
 from ..files import atomic_write
 from .config import BiLMConfig
 from .head import Head
-from .model import BiLM
-from .start_state import StartState
-from .tensors import is_finite, on_meta_device
+from .model import BiLM, is_finite
 
 FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
@@ -30,6 +29,31 @@ _METADATA = "__metadata__"
 """Name of the entry of a safetensors header that contains the entries of this format."""
 _DIGEST = "digest"
 """Name of the header entry that contains a hash of all other entries and of the tensors."""
+
+
+@dataclass(frozen=True)
+class StartState:
+    """The LSTM state of both directions at the start of every sentence, before the opening boundary (`<S>`
+    forward, `</S>` backward). It is for biLMs that were trained with each sentence starting from the final LSTM
+    state of the previous sentence."""
+
+    h: Tensor
+    """Output h of each LSTM layer and direction, (layers, 2, projection)."""
+    c: Tensor
+    """Cell state c of each LSTM layer and direction, (layers, 2, cells)."""
+
+    def to(self, dtype: torch.dtype) -> StartState:
+        """Return the state, converted to `dtype`."""
+        return StartState(self.h.to(dtype), self.c.to(dtype))
+
+    def for_batch(self, sentences: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Repeat the state for a batch of B sentences, as the argument `state` of `BiLM.forward`: h
+        (layers, 2, B, projection) and c (layers, 2, B, cells), both float32."""
+        h, c = (
+            t.to(device, torch.float32)[:, :, None].expand(-1, -1, sentences, -1)
+            for t in (self.h, self.c)
+        )
+        return h, c
 
 
 @dataclass
@@ -281,3 +305,30 @@ def _one_error(source: str) -> Iterator[None]:
     except _DAMAGE as error:
         message = f"{source} is not a readable weights file, or it is damaged: {error or type(error).__name__}"
         raise ValueError(message) from error
+
+
+@contextmanager
+def on_meta_device() -> Iterator[None]:
+    """Create a context in which new modules get no memory for their parameters and draw no random numbers."""
+    with torch.device("meta"), _SkipInitialization():
+        yield
+
+
+class _SkipInitialization(TorchFunctionMode):
+    """Context in which torch's functions that initialize parameters do nothing.
+
+    Parameters on the meta device have no values to initialize. Some of torch's functions would nevertheless
+    import torch's whole compiler (800 modules, 2 seconds).
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) in ("torch.nn.init", "torch.nn.functional"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)

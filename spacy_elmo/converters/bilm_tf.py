@@ -19,8 +19,8 @@ import srsly
 import torch
 
 from ..bilm.config import BiLMConfig
+from ..bilm.spelling import BOS, EOS, UNK
 from ..bilm.weights import Weights
-from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..files import all_or_nothing, read_json_object
 from .options import OptionsReader
 from .strict_check import check_arrays, our_shapes

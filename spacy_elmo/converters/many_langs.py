@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from ..bilm.config import BiLMConfig
+from ..bilm.spelling import N_MARKS
 from ..bilm.weights import Weights
-from ..bilm.words.alphabet import N_MARKS
 from ..files import read_json_object
 from .allennlp import from_highway, from_lstm
 from .options import OptionsReader

@@ -18,12 +18,11 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor
 
+from ..bilm.character_cnn import CharacterCNN, Dense, Highway
 from ..bilm.lstm import LSTMLayer
 from ..bilm.model import BiLM
+from ..bilm.token_encoder import CharEncoder, LexiconEncoder, TokenEncoder, WordEncoder
 from ..bilm.weights import Weights
-from ..bilm.words.character_cnn import CharacterCNN, Highway
-from ..bilm.words.dense import Dense
-from ..bilm.words.token_encoder import CharEncoder, LexiconEncoder, TokenEncoder, WordEncoder
 from ..files import atomic_write, check_output_file
 
 # The file is one protobuf message, at most 2**31 bytes. The rest is for the graph and the vocabulary.

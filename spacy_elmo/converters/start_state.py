@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..bilm.model import BiLM
-from ..bilm.start_state import StartState
+from ..bilm.weights import StartState
 
 # Number of texts that are processed in parallel, so that a step multiplies matrices.
 _STREAMS = 16

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.tensors import on_meta_device
+from ..bilm.weights import on_meta_device
 
 Shape = tuple[int, ...]
 _SHOWN = 50

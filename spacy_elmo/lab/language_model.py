@@ -20,8 +20,8 @@ from ..bilm.likelihood import (
     softmax_classes,
 )
 from ..bilm.model import plain_inference
+from ..bilm.spelling import BOS, EOS, UNK
 from ..bilm.weights import Weights
-from ..bilm.words.char_ids import BOS, EOS, UNK
 from ..pipeline.encode.spans import Sequences, SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
 from ..weight_names import find_weights

@@ -14,8 +14,8 @@ from typing import Any
 import srsly
 import torch
 
+from ..bilm.spelling import Spelling
 from ..bilm.weights import Weights
-from ..bilm.words.spelling import Spelling
 from ..files import atomic_folder
 from ..pipeline.pipeline_meta import corpus_sources
 from ..weight_names import ENTRY_POINTS, bundled_names

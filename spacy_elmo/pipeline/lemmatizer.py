@@ -17,7 +17,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from ..bilm.words.spelling import AS_GIVEN, Spelling
+from ..bilm.spelling import AS_GIVEN, Spelling
 from .component import Elmo
 from .encode.encoder import shim_of
 

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from ..bilm.likelihood import softmax_classes
 from ..bilm.model import BiLM
-from ..bilm.words.char_ids import UNK
-from ..bilm.words.spelling import Spelling
+from ..bilm.spelling import UNK, Spelling
 from ..digest import file_digest, json_digest
 from .config import Prepare
 

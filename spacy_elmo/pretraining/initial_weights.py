@@ -9,9 +9,8 @@ import torch
 
 from ..bilm.head import Head
 from ..bilm.model import BiLM
+from ..bilm.spelling import BOS, EOS, UNK, Spelling
 from ..bilm.weights import Weights
-from ..bilm.words.char_ids import BOS, EOS, UNK
-from ..bilm.words.spelling import Spelling
 from ..weight_names import find_weights
 from .config import PretrainConfig
 from .corpus import Corpus

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ..bilm.head import Head
-from ..bilm.kernels.instructions import has_bfloat16
+from ..bilm.kernels.matmul import has_bfloat16
 from ..bilm.model import BiLM, PackedOutput
 from .config import Training
 from .corpus import Batcher, Sentences, TrainBatch

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from ..bilm.character_cnn import Dense
 from ..bilm.head import Head
 from ..bilm.lstm import LSTMLayer
-from ..bilm.words.dense import Dense
 from .config import Training
 
 _ADAGRAD_ACCUMULATOR = 1 / 20**2

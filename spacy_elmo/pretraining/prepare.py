@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..bilm.words.char_ids import BOS, EOS, UNK
-from ..bilm.words.spelling import AS_GIVEN, Spelling
+from ..bilm.spelling import AS_GIVEN, BOS, EOS, UNK, Spelling
 from ..digest import Digest
 from ..files import atomic_folder, lock, remove_partial
 from ..text.documents import LINES_PER_DOCUMENT

@@ -14,7 +14,7 @@ import torch
 
 from ..bilm.head import Head
 from ..bilm.model import BiLM
-from ..bilm.tensors import on_meta_device
+from ..bilm.weights import on_meta_device
 from ..files import atomic_write
 from .config import PretrainConfig
 

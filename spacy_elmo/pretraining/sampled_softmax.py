@@ -14,11 +14,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ..bilm.config import Precision
-from ..bilm.head import Head, LogSumExp, transposed_product
+from ..bilm.head import Head, LogSumExp, row_products, softmax_terms, transposed_product
 from ..bilm.kernels import native
-from ..bilm.kernels.matmul import matmul, matmul_dtype
-from ..bilm.kernels.prepacked import convert
-from ..bilm.kernels.softmax_terms import row_products, softmax_terms
+from ..bilm.kernels.matmul import PrepackedWeight, matmul, matmul_dtype
 from ..bilm.likelihood import build_language_model
 from ..bilm.weights import Weights
 from .corpus import TrainBatch
@@ -66,7 +64,7 @@ def sampled_loss(
     m = len(targets)
     true = row_products(hidden, weight[:m]) + bias[:m] - negatives.log_count(targets)
     hits = negatives.hits(targets)
-    matrix = convert(weight[m:].detach().t(), matmul_dtype(hidden))
+    matrix = PrepackedWeight(weight[m:].detach().t(), matmul_dtype(hidden))
     others = LogSumExp.apply(hidden, weight[m:], bias[m:] - log_counts, matrix, hits)
     expected = true
     if teacher is not None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..bilm.words.spelling import AS_GIVEN, Spelling
+from ..bilm.spelling import AS_GIVEN, Spelling
 from ..digest import Digest
 from ..text.documents import Document, documents
 from ..text.sentences import SPACE, starts_of_kinds, word_kinds

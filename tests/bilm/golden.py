@@ -21,11 +21,10 @@ from torch import nn
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.overlap import write_means
+from spacy_elmo.bilm.spelling import BOS, BOUNDARIES, EOS, N_MARKS, UNK
+from spacy_elmo.bilm.token_encoder import LexiconEncoder, WordEncoder
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.alphabet import BOUNDARIES, N_MARKS
-from spacy_elmo.bilm.words.char_ids import BOS, EOS, UNK
-from spacy_elmo.bilm.words.token_encoder import LexiconEncoder, WordEncoder
+from spacy_elmo.pipeline.encode.shim import write_means
 from spacy_elmo.weight_names import bundled_names, find_weights
 
 GOLDEN = Path(__file__).with_name("golden.json")

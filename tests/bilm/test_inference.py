@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.token_encoder import TokenCache
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.token_cache import TokenCache
 from spacy_elmo.weight_names import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from spacy_elmo.bilm.kernels import fused_lstm, native, plain_lstm
+from spacy_elmo.bilm.kernels import fused_lstm, native
 from spacy_elmo.bilm.kernels.native import has_kernels
 from spacy_elmo.bilm.lstm import LSTMLayer
 from tests import tiny
@@ -16,7 +16,7 @@ WITH_AND_WITHOUT_PROJECTION = [7, 5]
 
 
 def naive(layer, x, rows, h, c):
-    """Compute the formulas of `kernels/plain_lstm.py`, one sequence at a time."""
+    """Compute the formulas of `bilm/lstm.py`, one sequence at a time."""
     first = [sum(rows[:step]) for step in range(len(rows))]
     y = {}
     last_h, last_c = h.clone(), c.clone()
@@ -129,7 +129,7 @@ def test_float32_which_is_compiled(monkeypatch, dim, kept):
 def test_blocks_of_steps_change_nothing(monkeypatch, size):
     layer, x, h, c = make()
     whole = layer(x, ROWS, h, c)
-    monkeypatch.setattr(plain_lstm, "_ROWS_PER_BLOCK", size)
+    monkeypatch.setattr(fused_lstm, "_ROWS_PER_BLOCK", size)
     for got, expected in zip(layer(x, ROWS, h, c), whole, strict=True):
         torch.testing.assert_close(got, expected)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from spacy_elmo.bilm.overlap import write_means
+from spacy_elmo.pipeline.encode.shim import write_means
 
 
 def test_means_of_two_and_of_one_and_none():

@@ -5,7 +5,7 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.tensors import on_meta_device
+from spacy_elmo.bilm.weights import on_meta_device
 from tests import tiny
 
 CONFIGS = [

@@ -12,8 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.bilm.start_state import StartState
-from spacy_elmo.bilm.weights import FORMAT, Weights
+from spacy_elmo.bilm.weights import FORMAT, StartState, Weights
 from tests import tiny
 
 CARD = {"name": "tiny", "language": "en", "perplexity": 12.5, "note": "naïve 鳥"}

@@ -15,7 +15,7 @@ from experiments.plan import Plan
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_elmo.bilm.words.spelling import Spelling
+from spacy_elmo.bilm.spelling import Spelling
 from tests.evidence.test_tasks import COREF, NLI, QA, SRL
 
 EVIDENCE = Path(__file__).parents[2] / "evidence"

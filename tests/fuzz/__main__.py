@@ -27,8 +27,7 @@ import torch
 
 from spacy_elmo.bilm import weights as weights_module
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.bilm.start_state import StartState
-from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.weights import StartState, Weights
 from spacy_elmo.pretraining import trainer as trainer_module
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus import Corpus

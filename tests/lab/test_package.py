@@ -14,8 +14,8 @@ from thinc.api import Config
 
 from spacy_elmo import weight_names
 from spacy_elmo.bilm.head import Head
+from spacy_elmo.bilm.spelling import BOS, EOS, UNK
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.char_ids import BOS, EOS, UNK
 from spacy_elmo.lab.package import head_file, training_words, write_package
 from spacy_elmo.weight_names import default_weights, find_weights, known_names
 from tests import tiny

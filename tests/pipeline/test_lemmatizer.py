@@ -10,8 +10,8 @@ from spacy.strings import StringStore
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from spacy_elmo.bilm.spelling import Spelling
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.spelling import Spelling
 from spacy_elmo.pipeline.lemmatizer import NormalizedEditTrees
 from tests import tiny
 

@@ -10,7 +10,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.kernels import instructions
+from spacy_elmo.bilm import model
 from spacy_elmo.pipeline.encode.encoder import shim_of
 from tests import pipelines
 
@@ -49,7 +49,7 @@ SLOWER = 'precision = "bfloat16" may be much slower than "float32" here'
 
 
 def test_a_processor_that_emulates_it(weights, monkeypatch, tmp_path):
-    monkeypatch.setattr(instructions, "has_bfloat16", lambda device: False)
+    monkeypatch.setattr(model, "has_bfloat16", lambda device: False)
     nlp = pipelines.blank(weights, precision="bfloat16")
     with pytest.warns(UserWarning, match=SLOWER):
         nlp("a")
@@ -62,7 +62,7 @@ def test_a_processor_that_emulates_it(weights, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("said", [True, None])
 def test_no_warning_where_it_is_fast_or_torch_does_not_say(weights, monkeypatch, said):
-    monkeypatch.setattr(instructions, "has_bfloat16", lambda device: said)
+    monkeypatch.setattr(model, "has_bfloat16", lambda device: said)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pipelines.blank(weights, precision="bfloat16")("a")

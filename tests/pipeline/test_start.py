@@ -11,8 +11,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.start_state import StartState
-from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.bilm.weights import StartState, Weights
 from spacy_elmo.pipeline.encode.encoder import averages, shim_of
 from tests import pipelines, tiny
 from tests.oracle import Oracle

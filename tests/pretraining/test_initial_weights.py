@@ -10,8 +10,8 @@ import torch
 
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.spelling import Spelling
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.spelling import Spelling
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus import Corpus
 from spacy_elmo.pretraining.estimate import statistics

@@ -9,7 +9,7 @@ import spacy
 import srsly
 from spacy.tokens import DocBin
 
-from spacy_elmo.bilm.words.spelling import Spelling
+from spacy_elmo.bilm.spelling import Spelling
 from spacy_elmo.pretraining import prepare as prepare_module
 from spacy_elmo.pretraining import tokenize as tokenize_module
 from spacy_elmo.pretraining.config import Paths, Prepare

@@ -1,6 +1,6 @@
 /* The convolutions of the character CNN. Windows are not copied, because each window is a part of the memory of a word's
-   characters. Only the maximum of each filter over the positions is stored. See convolution.py. convolution_template.h contains
-   the code.
+   characters. Only the maximum of each filter over the positions is stored. See bilm/character_cnn.py.
+   convolution_template.h contains the code.
 
    A group contains all filters of one width. `dim` is a multiple of 16. Every length is at least the width of the widest
    filter. */

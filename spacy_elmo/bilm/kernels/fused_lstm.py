@@ -1,7 +1,7 @@
 """Forward and backward pass of one direction of an LSTM layer. One call of a C function (`fused_lstm.c`)
 computes many time steps.
 
-The module `plain_lstm` contains the formulas and the equivalent in torch operators. The C function computes
+The module `bilm/lstm.py` contains the formulas and the equivalent in torch operators. The C function computes
 x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are
 in the processor's cache. In float32 it computes the same bits on every processor, and the bits of a sequence
 do not depend on other sequences in the batch. In bfloat16 the C function requires AVX512-BF16.
@@ -18,19 +18,23 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .matmul import pack, padded, rows_apart, weight_gradient
 from .native import functions
-from .panels import pack, padded, rows_apart
-from .plain_lstm import Clips, blocks
-from .weight_gradient import weight_gradient
 
+_ROWS_PER_BLOCK = 512
 _FEW_ROWS = 6
 """Up to this mean number of sequences per time step, the products x W_x of all time steps are computed first.
 Then each time step reads only half of the weights, W_h. The bits of the results do not change."""
-
-
 MAX_KEPT_ROWS = 8192
 """Largest sum of sequence lengths for which all activations are kept for the backward pass. Larger batches
 are divided into blocks of time steps, and the backward pass computes the activations in each block again."""
+
+
+class Clips(NamedTuple):
+    """Limits of the magnitudes of an LSTM's cell state and output; None: no limit."""
+
+    cell: float | None
+    out: float | None
 
 
 class Forward(NamedTuple):
@@ -68,8 +72,8 @@ class FusedWeights(NamedTuple):
 def pack_forward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack the float32 matrices of one direction (see `plain_lstm.PlainDirections`) for the function `forward`.
-    `compute_dtype` is the data type of the matrix products."""
+    """Pack the float32 matrices of one direction (see `lstm.PlainLSTM`) for the function `forward`. `compute_dtype`
+    is the data type of the matrix products."""
     gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
     return FusedWeights(
         gates, None if projection is None else pack([projection[:, None]], compute_dtype)
@@ -79,8 +83,7 @@ def pack_forward(
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
 ) -> FusedWeights:
-    """Pack the float32 matrices of one direction (see `plain_lstm.PlainDirections`) for the function `backward`.
-    `compute_dtype` is the data type of the matrix products."""
+    """Pack the float32 matrices of one direction for the function `backward`; see `pack_forward`."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
@@ -90,16 +93,9 @@ def pack_backward(
 
 
 def forward(
-    weights: FusedWeights,
-    bias: Tensor,
-    clips: Clips,
-    x: Tensor,
-    h: Tensor,
-    c: Tensor,
-    batch_sizes: Sequence[int],
-    *,
-    keep: bool,
-) -> Forward:
+    weights: FusedWeights, bias: Tensor, clips: Clips, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int],
+    *, keep: bool,
+) -> Forward:  # fmt: skip
     """Run one direction of an LSTM layer, with output size P and cell state size C, over B sequences, packed
     as in torch's `PackedSequence`.
 
@@ -140,59 +136,38 @@ def forward(
     return Forward(xh, hiddens, gates, cells, outputs, last_h, narrowed(state, dim))
 
 
-class FusedDirection:
-    """One direction of an LSTM layer for prediction, with matrices that are packed only once.
+def run(
+    weights: FusedWeights, bias: Tensor, clips: Clips, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int],
+    states: list[Tensor] | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Run one direction block by block, with the arguments of `forward`. Return the outputs, (time steps, P), and
+    h and c after the last time step of each sequence. Add h and c before each block to `states`."""
+    y = torch.empty_like(x)
+    for steps, part in blocks(batch_sizes):
+        if states is not None:
+            n = batch_sizes[steps.start]
+            states += [h[:n], c[:n]]
+        result = forward(weights, bias, clips, x[part], h, c, batch_sizes[steps], keep=False)
+        y[part], h, c = narrowed(result.outputs, x.shape[1]), result.h, result.c
+    return y, h, c
 
-    Args:
-        input, recurrent, bias, projection, clips: see `plain_lstm.PlainDirections`, without the first
-            dimension; the matrices are float32.
-        compute_dtype: data type of the matrix products.
-    """
 
-    def __init__(
-        self,
-        input: Tensor,
-        recurrent: Tensor,
-        bias: Tensor,
-        projection: Tensor | None,
-        clips: Clips,
-        compute_dtype: torch.dtype,
-    ) -> None:
-        self._weights = pack_forward(input, recurrent, projection, compute_dtype)
-        self._bias, self._clips = bias, clips
-
-    def run(
-        self, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run this direction over packed sequences. For the arguments, see `plain_lstm.PlainDirections.run`."""
-        y = torch.empty_like(x)
-        for steps, part in blocks(batch_sizes):
-            result = forward(
-                self._weights,
-                self._bias,
-                self._clips,
-                x[part],
-                h,
-                c,
-                batch_sizes[steps],
-                keep=False,
-            )
-            y[part], h, c = narrowed(result.outputs, x.shape[1]), result.h, result.c
-        return y, h, c
+def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
+    """Divide packed sequences into blocks of time steps, with about 512 packed rows each, so that the gates of
+    a block stay in the processor's cache. Yield, for each block, a slice of the time steps and a slice of the
+    packed rows."""
+    step = row = size = 0
+    for end, n in enumerate(batch_sizes, 1):
+        size += n
+        if size >= _ROWS_PER_BLOCK or end == len(batch_sizes):
+            yield slice(step, end), slice(row, row + size)
+            step, row, size = end, row + size, 0
 
 
 def backward(
-    weights: FusedWeights,
-    clips: Clips,
-    kept: Forward,
-    first_cells: Tensor,
-    batch_sizes: Sequence[int],
-    dgiven: Tensor,
-    dhidden: Tensor,
-    dstate: Tensor,
-    *,
-    inputs: bool,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    weights: FusedWeights, clips: Clips, kept: Forward, first_cells: Tensor, batch_sizes: Sequence[int],
+    dgiven: Tensor, dhidden: Tensor, dstate: Tensor, *, inputs: bool,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
     """Compute the gradients of `forward`, from the last time step to the first.
 
     Args:
@@ -231,40 +206,23 @@ def backward(
 
 
 class FusedLSTM(torch.autograd.Function):
-    """Equivalent of `FusedDirection.run` as an autograd function. C functions compute both passes."""
+    """Autograd function of one direction of an LSTM layer. C functions compute both passes."""
 
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        input: Tensor,
-        recurrent: Tensor,
-        bias: Tensor,
-        projection: Tensor | None,
-        h: Tensor,
-        c: Tensor,
-        batch_sizes: list[int],
-        clips: Clips,
-        compute_dtype: torch.dtype,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run one direction over packed sequences. For x, h, c and `batch_sizes`, see
-        `FusedDirection.run`, and for the other arguments `FusedDirection`."""
+        ctx: Any, x: Tensor, input: Tensor, recurrent: Tensor, bias: Tensor, projection: Tensor | None,
+        h: Tensor, c: Tensor, batch_sizes: list[int], clips: Clips, compute_dtype: torch.dtype,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        """Run one direction over packed sequences. For the arguments, see `lstm.PlainLSTM`, without the dimension D;
+        all tensors are float32."""
         weights = pack_forward(input, recurrent, projection, compute_dtype)
-        kept: list[Tensor | None] = []
+        kept: list[Any] = []
         if len(x) <= MAX_KEPT_ROWS:
             result = forward(weights, bias, clips, x, h, c, batch_sizes, keep=True)
             y, last_h, last_c = narrowed(result.outputs, x.shape[1]), result.h, result.c
             kept = [h, c, *result]
         else:
-            y, last_h, last_c = torch.empty_like(x), h, c
-            for steps, part in blocks(batch_sizes):
-                n = batch_sizes[steps.start]
-                kept += [last_h[:n], last_c[:n]]
-                result = forward(
-                    weights, bias, clips, x[part], last_h, last_c, batch_sizes[steps], keep=False
-                )
-                y[part] = result.outputs[:, : x.shape[1]]
-                last_h, last_c = result.h, result.c
+            y, last_h, last_c = run(weights, bias, clips, x, h, c, batch_sizes, kept)
         ctx.save_for_backward(x, input, recurrent, bias, projection, *kept)
         ctx.batch_sizes, ctx.clips = batch_sizes, clips
         ctx.compute_dtype, ctx.sequences = compute_dtype, len(h)

@@ -1,5 +1,5 @@
 /* Functions that process each row of a matrix separately: highway layers, the terms of a softmax, and dot products of rows. See
-   highway.py and softmax_terms.py. rows_template.h contains the code. */
+   bilm/character_cnn.py and bilm/head.py. rows_template.h contains the code. */
 
 #include <float.h>
 #include <stdint.h>

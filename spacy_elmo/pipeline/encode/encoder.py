@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, xp2torch
 from thinc.types import Floats2d, Floats3d
 
-from ...bilm.tensors import is_finite
+from ...bilm.model import is_finite
 from ..factory_options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .shim import BiLMShim

@@ -19,9 +19,7 @@ from torch import Tensor, nn
 
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM, plain_inference
-from ...bilm.overlap import write_means
-from ...bilm.start_state import StartState
-from ...bilm.weights import Weights
+from ...bilm.weights import StartState, Weights
 from ...digest import Digest
 from ...weight_names import AUTO, default_weights, find_weights
 from ..factory_options import BiLMOptions, Trainable
@@ -453,3 +451,26 @@ def _narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
     file. Otherwise, return float32."""
     exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
     return torch.float16 if exact else torch.float32
+
+
+def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:
+    """Write the mean of the vectors that each token gets in several overlapping spans to `target`. Differentiable.
+
+    The vectors of a token are added in their order, so the rounding of the mean does not depend on other
+    tokens.
+
+    Args:
+        target: (layers, tokens, width). The values of tokens without a vector are not changed.
+        vectors: (layers, N, width), N vectors for tokens.
+        tokens: (N,) for each vector, the index of its token in `target`.
+    """
+    counts, rest = np.bincount(tokens), np.arange(len(tokens))
+    add = target.index_copy_  # because adding -0 to 0 gives +0
+    while len(rest):
+        rows, first = np.unique(tokens[rest], return_index=True)
+        words = rest[first]  # the first of the remaining vectors of each token
+        to_rows, from_words, shares = (
+            torch.from_numpy(each).to(target.device) for each in (rows, words, counts[rows])
+        )
+        add(1, to_rows, vectors[:, from_words] / shares[:, None].to(vectors))
+        rest, add = np.delete(rest, first), target.index_add_

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.kernels.convolution import maxima
+from spacy_elmo.bilm.character_cnn import maxima
 from spacy_elmo.bilm.kernels.native import has_kernels
 from tests.threads import torch_threads
 

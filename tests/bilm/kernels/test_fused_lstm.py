@@ -8,10 +8,10 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.kernels import fused_lstm, native, plain_lstm
-from spacy_elmo.bilm.kernels.fused_lstm import FusedDirection, FusedLSTM
+from spacy_elmo.bilm.kernels import fused_lstm, native
+from spacy_elmo.bilm.kernels.fused_lstm import Clips, FusedLSTM
 from spacy_elmo.bilm.kernels.native import has_kernels
-from spacy_elmo.bilm.kernels.plain_lstm import Clips, PlainLSTM
+from spacy_elmo.bilm.lstm import PlainLSTM
 from tests.threads import torch_threads
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -65,6 +65,12 @@ def plain(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, compu
     return [t[0] for t in PlainLSTM.apply(*one_direction, batch_sizes, clips, compute_dtype)]
 
 
+def inference(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, compute_dtype):
+    """Run the kernel without a graph, with the arguments of `FusedLSTM`."""
+    weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
+    return fused_lstm.run(weights, bias, clips, x, h, c, batch_sizes)
+
+
 def with_gradients(function, arguments, batch_sizes, clips, compute_dtype):
     """Return the outputs of a function and the gradients of its arguments."""
     leaves = [None if t is None else t.detach().clone().requires_grad_() for t in arguments]
@@ -97,7 +103,7 @@ def test_values_and_gradients_of_any_sizes(sizes, dtype, kept):
     with pytest.MonkeyPatch.context() as patch:
         if not kept:
             patch.setattr(fused_lstm, "MAX_KEPT_ROWS", 0)
-            patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", 7)
+            patch.setattr(fused_lstm, "_ROWS_PER_BLOCK", 7)
         found = with_gradients(FusedLSTM.apply, single, *rest, dtype)
     assert_similar(found[0], expected[0], TOLERANCE[dtype])
     # A value near a clip can be on the other side of the clip after rounding, where its gradient is 0.
@@ -147,10 +153,9 @@ def test_inference_equals_training(sizes, dtype, block):
     needs(dtype)
     arguments, batch_sizes, clips = example(**sizes, dtype=torch.float32)
     expected, _ = with_gradients(FusedLSTM.apply, arguments, batch_sizes, clips, dtype)
-    x, *weights, h, c = arguments
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain_lstm, "_ROWS_PER_BLOCK", block)
-        found = FusedDirection(*weights, clips, dtype).run(x, h, c, batch_sizes)
+        patch.setattr(fused_lstm, "_ROWS_PER_BLOCK", block)
+        found = inference(*arguments, batch_sizes, clips, dtype)
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
 
 
@@ -160,12 +165,12 @@ def test_a_sentence_does_not_depend_on_the_others(dtype):
     needs(dtype)
     lengths = [6] * 13 + [3] * 4
     (x, *weights, h, c), batch_sizes, clips = example(lengths, 48, 40, 3.0, 3.0, torch.float32)
-    direction = FusedDirection(*weights, clips, dtype)
-    together = direction.run(x, h, c, batch_sizes)
+    together = inference(x, *weights, h, c, batch_sizes, clips, dtype)
     starts = [sum(batch_sizes[:step]) for step in range(6)]
     for rank, length in enumerate(lengths):
         rows = [start + rank for start in starts[:length]]
-        alone = direction.run(x[rows], h[[rank]], c[[rank]], [1] * length)
+        state = h[[rank]], c[[rank]]
+        alone = inference(x[rows], *weights, *state, [1] * length, clips, dtype)
         expected = (together[0][rows], together[1][[rank]], together[2][[rank]])
         assert all(torch.equal(*pair) for pair in zip(alone, expected, strict=True))
 
@@ -210,10 +215,10 @@ def test_any_number_of_threads(dtype, threads):
 def test_gates_that_are_far_out(dtype):
     """Beyond the range of e^x, gates are open or closed."""
     needs(dtype)
-    (x, *weights, h, c), batch_sizes, clips = example([2, 1], 20, 18, None, None, torch.float32)
-    weights[2][::2], weights[2][1::2] = 1e30, -1e30
-    found = FusedDirection(*weights, clips, dtype).run(x, h, c, batch_sizes)
-    expected = plain(x, *weights, h, c, batch_sizes, clips, torch.float32)
+    arguments, *rest = example([2, 1], 20, 18, None, None, torch.float32)
+    arguments[3][::2], arguments[3][1::2] = 1e30, -1e30
+    found = inference(*arguments, *rest, dtype)
+    expected = plain(*arguments, *rest, torch.float32)
     assert_similar(found, expected, TOLERANCE[dtype])
 
 

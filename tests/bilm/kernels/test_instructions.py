@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_elmo.bilm.kernels.instructions import has_bfloat16
+from spacy_elmo.bilm.kernels.matmul import has_bfloat16
 
 CPU = torch.device("cpu")
 AVX2 = {"avx2": True, "avx512_bf16": False, "amx_bf16": False}

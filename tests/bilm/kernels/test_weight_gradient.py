@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import native
-from spacy_elmo.bilm.kernels.weight_gradient import weight_gradient
+from spacy_elmo.bilm.kernels.matmul import weight_gradient
 from tests.threads import torch_threads
 
 DTYPES = [torch.float32, torch.bfloat16]

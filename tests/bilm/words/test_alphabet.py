@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.words.alphabet import Alphabet
+from spacy_elmo.bilm.spelling import Alphabet
 
 BOS, EOS, OOV, PAD, START, END = range(6)
 

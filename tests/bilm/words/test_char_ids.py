@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.words.char_ids import char_ids
+from spacy_elmo.bilm.spelling import char_ids
 from tests import oracle
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.likelihood import softmax_classes
 from spacy_elmo.bilm.reference import ReferenceBiLM
+from spacy_elmo.bilm.spelling import AS_GIVEN, Spelling
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.bilm.words.spelling import AS_GIVEN, Spelling
 from tests import tiny
 
 LATIN = Spelling("NFC", (("v", "u"), ("V", "U"), ("j", "i"), ("æ", "ae"), ("\u00ad", "")))

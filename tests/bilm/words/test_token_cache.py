@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.words.token_cache import TokenCache
+from spacy_elmo.bilm.token_encoder import TokenCache
 from tests import tiny
 
 WORDS = st.lists(st.text("abé鳥", max_size=3), max_size=6, unique=True)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.words import character_cnn
-from spacy_elmo.bilm.words.alphabet import Alphabet
-from spacy_elmo.bilm.words.char_ids import char_ids
-from spacy_elmo.bilm.words.character_cnn import Highway
-from spacy_elmo.bilm.words.token_encoder import CharEncoder
+from spacy_elmo.bilm import character_cnn
+from spacy_elmo.bilm.character_cnn import Highway
+from spacy_elmo.bilm.spelling import Alphabet, char_ids
+from spacy_elmo.bilm.token_encoder import CharEncoder
 from tests import tiny
 from tests.oracle import Oracle
 
