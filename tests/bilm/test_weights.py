@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.bilm.weights import FORMAT, StartState, Weights
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import FORMAT, StartState, Weights, on_meta_device
 from tests import tiny
 
 CARD = {"name": "tiny", "language": "en", "perplexity": 12.5, "note": "naïve 鳥"}
@@ -113,15 +114,6 @@ def test_weights_are_a_copy_of_the_network():
         for parameter in live.parameters():
             parameter.zero_()
     assert torch.equal(tiny.read(weights.build_bilm(), SENTENCES).layers, before)
-
-
-def test_building_a_network_draws_no_random_numbers():
-    weights = make(head=True)
-    torch.manual_seed(0)
-    expected = torch.rand(1)
-    torch.manual_seed(0)
-    weights.build_bilm(), weights.build_head()
-    assert torch.equal(torch.rand(1), expected)
 
 
 def test_odd_words_and_characters():
@@ -273,3 +265,35 @@ def test_no_file(tmp_path):
         Weights.load(tmp_path / "nowhere.safetensors")
     with pytest.raises(IsADirectoryError):
         Weights.load(Path(tmp_path))
+
+
+ON_META = [
+    tiny.config(), tiny.config(activation="tanh"), tiny.config(n_words=8), tiny.lexicon_config(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("config", ON_META)
+def test_networks_on_the_meta_device_have_names_and_shapes_alone(config):
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    with on_meta_device():
+        meta = torch.nn.ModuleList([BiLM(config), Head(3, config.projection)])
+    assert torch.equal(torch.rand(1), expected)  # nothing was drawn
+    network = torch.nn.ModuleList([BiLM(config), Head(3, config.projection)])
+    assert [(name, p.shape, p.dtype) for name, p in meta.named_parameters()] == [
+        (name, p.shape, p.dtype) for name, p in network.named_parameters()
+    ]
+    assert all(p.is_meta for p in meta.parameters())
+    assert all(isinstance(p, torch.nn.Parameter) for p in meta.parameters())
+
+
+def test_networks_are_initialized_again_afterwards():
+    with on_meta_device():
+        BiLM(tiny.config())
+    torch.manual_seed(0)
+    one = BiLM(tiny.config())
+    torch.manual_seed(0)
+    for name, parameter in BiLM(tiny.config()).named_parameters():
+        assert torch.equal(parameter, one.get_parameter(name))
+    assert one.lstm[0].input.std() > 0.1 and not one.device.type == "meta"

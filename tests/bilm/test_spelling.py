@@ -1,4 +1,4 @@
-"""Respelling: exact words, rejected rules, and equal vectors and classes for all forms of a word."""
+"""Respelling and character ids: exact words and rows, refused rules, and naive loops for all other words."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.likelihood import softmax_classes
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.bilm.spelling import AS_GIVEN, Spelling
+from spacy_elmo.bilm.spelling import AS_GIVEN, Alphabet, Spelling, char_ids
 from spacy_elmo.bilm.weights import Weights
-from tests import tiny
+from tests import oracle, tiny
 
 LATIN = Spelling("NFC", (("v", "u"), ("V", "U"), ("j", "i"), ("æ", "ae"), ("\u00ad", "")))
 
@@ -114,3 +114,74 @@ def test_classes():
     rows = {"<S>": 0, "</S>": 1, "<UNK>": 2, "uia": 3}
     classes = softmax_classes(["via", "uia", "vita"], rows, LATIN)
     assert np.array_equal(classes, [3, 3, 2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "word, row",
+    [
+        ("cat", [258, 99, 97, 116, 259, 260, 260, 260]),
+        ("", [258, 259, 260, 260, 260, 260, 260, 260]),
+        ("<S>", [258, 256, 259, 260, 260, 260, 260, 260]),
+        ("</S>", [258, 257, 259, 260, 260, 260, 260, 260]),
+        # Case matters: these are ordinary words.
+        ("<s>", [258, 60, 115, 62, 259, 260, 260, 260]),
+        # Bytes, not characters.
+        ("é", [258, 0xC3, 0xA9, 259, 260, 260, 260, 260]),
+        ("鳥", [258, 0xE9, 0xB3, 0xA5, 259, 260, 260, 260]),
+        ("\0ÿ", [258, 0, 0xC3, 0xBF, 259, 260, 260, 260]),
+        # Six bytes fit into eight positions.
+        ("sixsix", [258, *b"sixsix", 259]),
+        ("sevense", [258, *b"sevens", 259]),
+        # Cut inside the second bird.
+        ("aa鳥鳥", [258, 97, 97, 0xE9, 0xB3, 0xA5, 0xE9, 259]),
+        ("x" * 100_000, [258, *b"xxxxxx", 259]),
+        # UTF-8 cannot hold a lone surrogate.
+        ("a\ud800b", [258, 97, 63, 98, 259, 260, 260, 260]),
+    ],
+)
+def test_bytes(word, row):
+    ids = char_ids([word], 8)
+    assert ids.tolist() == [row]
+    assert oracle.char_ids(word, 8) == row
+
+
+any_text = st.text(st.characters() | st.characters(categories=["Cs"]), max_size=20)
+
+
+@given(
+    st.lists(any_text | st.sampled_from(["<S>", "</S>"]), max_size=6),
+    st.integers(3, 30),
+)
+def test_bytes_of_any_words(words, size):
+    naive = [oracle.char_ids(word, size) for word in words]
+    assert char_ids(words, size).tolist() == naive
+
+
+BOS, EOS, OOV, PAD, START, END = range(6)
+
+
+@pytest.mark.parametrize(
+    "word, row",
+    [
+        ("cat", [START, 6, 7, 8, END, PAD, PAD, PAD]),
+        ("", [START, END, PAD, PAD, PAD, PAD, PAD, PAD]),
+        ("c鳥🙂", [START, 6, 9, OOV, END, PAD, PAD, PAD]),
+        ("catcatcat", [START, 6, 7, 8, 6, 7, 8, END]),
+        ("<bos>", [START, BOS, END, PAD, PAD, PAD, PAD, PAD]),
+        ("<eos>", [START, EOS, END, PAD, PAD, PAD, PAD, PAD]),
+        ("<S>", [START, OOV, OOV, OOV, END, PAD, PAD, PAD]),
+        ("\ud800", [START, OOV, END, PAD, PAD, PAD, PAD, PAD]),
+    ],
+)
+def test_code_points(word, row):
+    ids = Alphabet("cat鳥").ids([word], 8)
+    assert ids.dtype == np.int32
+    assert ids.tolist() == [row]
+
+
+@given(st.lists(st.text("catéΩ鳥", max_size=20)), st.integers(7, 20))
+def test_code_points_of_any_words(words, size):
+    rows = {"c": 6, "a": 7, "t": 8}
+    for word, ids in zip(words, Alphabet("cat").ids(words, size).tolist(), strict=True):
+        spelt = [rows.get(character, OOV) for character in word][: size - 2]
+        assert ids == [START, *spelt, END] + [PAD] * (size - 2 - len(spelt))

@@ -1,17 +1,20 @@
-"""The kernel of the character CNN is compared with torch's convolutions in float64."""
+"""The kernel of the character CNN is compared with torch's convolutions in float64, its gradients with differences, and
+a highway layer with numbers by hand."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.character_cnn import maxima
+from spacy_elmo.bilm import character_cnn
+from spacy_elmo.bilm.character_cnn import Highway, maxima
 from spacy_elmo.bilm.kernels.native import has_kernels
+from spacy_elmo.bilm.spelling import char_ids
+from tests import tiny
+from tests.oracle import Oracle
 from tests.threads import torch_threads
 
-pytestmark = pytest.mark.skipif(
-    not has_kernels(torch.float32, torch.zeros(1)), reason="there are no kernels"
-)
 DTYPES = [torch.float32, torch.bfloat16]
 shapes = st.fixed_dictionaries(
     {
@@ -26,7 +29,7 @@ shapes = st.fixed_dictionaries(
 
 def needs(dtype):
     if not has_kernels(dtype, torch.zeros(1)):
-        pytest.skip("needs AVX512-BF16")
+        pytest.skip(f"no kernel for {dtype}")
 
 
 def example(dim, filters, lengths):
@@ -103,7 +106,7 @@ def test_any_number_of_threads(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_not_a_number(dtype):
+def test_what_is_not_a_number_stays_none(dtype):
     needs(dtype)
     ids, lengths, characters, *rest = example(16, [(2, 20), (3, 10)], [20, 20])
     ids[0], ids[1, 9], characters[3] = 1, 3, torch.nan
@@ -113,6 +116,7 @@ def test_not_a_number(dtype):
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_activations(activation):
+    needs(torch.float32)
     ids, lengths, *parameters = example(16, [(1, 20), (3, 70)], [7, 30, 60, 12, 9])
     single, structured = leaves(*parameters, torch.float32)
     plain = maxima(ids, lengths, *structured, "none", torch.float32)
@@ -126,3 +130,36 @@ def test_activations(activation):
         strict=True,
     ):
         torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_fifty_positions():
+    config = tiny.config(max_characters=50, filters=((1, 3), (7, 4)))
+    model = tiny.bilm(config)
+    oracle = Oracle(config, model.state_dict())
+    words = ["x" * length for length in (0, 1, 40, 41, 42, 43, 47, 48, 49, 60)]
+    found = model.encoder(model.token_ids(words)).detach()
+    np.testing.assert_allclose(found, [oracle.token(w) for w in words], atol=1e-5)
+
+
+def test_gradients_reach_every_parameter_across_blocks(monkeypatch):
+    monkeypatch.setattr(character_cnn, "WORDS_PER_BLOCK", 2)
+    config = tiny.config(activation="tanh")
+    encoder = tiny.bilm(config).encoder.double()
+    ids = torch.from_numpy(char_ids(["a", "bird", "naïve", "x" * 30], config.max_characters))
+
+    def loss(*parameters):
+        named = dict(zip(dict(encoder.named_parameters()), parameters, strict=True))
+        return torch.func.functional_call(encoder, named, ids)
+
+    parameters = tuple(p.detach().requires_grad_() for p in encoder.parameters())
+    assert torch.autograd.gradcheck(loss, parameters)
+
+
+def test_highway_by_hand():
+    highway = Highway(2)
+    with torch.no_grad():
+        for parameter in highway.parameters():
+            parameter.zero_()
+        highway.transform.bias.copy_(torch.tensor([4.0, -4.0]))
+    # The gate is half open everywhere: half of relu(bias), half of the input.
+    assert highway(torch.tensor([[1.0, 1.0]])).tolist() == [[2.5, 0.5]]
