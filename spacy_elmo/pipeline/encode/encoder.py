@@ -11,7 +11,6 @@ from spacy.tokens import Doc
 from thinc.api import Model, xp2torch
 from thinc.types import Floats2d, Floats3d
 
-from ...bilm.model import is_finite
 from ..factory_options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .shim import BiLMShim
@@ -196,8 +195,8 @@ def _compute(
             backprop_tensor(xp2torch(gradient, device=shim.device))
             return []
 
-    elif not is_finite(
-        shim.predict_layers(sequences, flat, max_words=options.max_batch_tokens, average=average)
+    elif not shim.predict_layers(
+        sequences, flat, max_words=options.max_batch_tokens, average=average
     ):
         warnings.warn(
             "The biLM has computed vectors that are not finite, although its weights are finite: intermediate numbers"

@@ -18,7 +18,7 @@ from thinc.types import Floats2d, Floats3d
 from torch import Tensor, nn
 
 from ...bilm.config import BiLMConfig
-from ...bilm.model import BiLM, plain_inference
+from ...bilm.model import BiLM, is_finite, plain_inference
 from ...bilm.weights import StartState, Weights
 from ...digest import Digest
 from ...weight_names import AUTO, default_weights, find_weights
@@ -179,7 +179,7 @@ class BiLMShim(PyTorchShim):
         *,
         max_words: int,
         average: bool = False,
-    ) -> Tensor:
+    ) -> bool:
         """Run the network without an autograd graph, and write the layers of every word to an array of zeros,
         (layers, tokens, width), or their average, (tokens, width). The first call after a change of the weights
         converts the weights for fast products (see `bilm_for_inference`).
@@ -189,10 +189,10 @@ class BiLMShim(PyTorchShim):
             average: write the average of the layers.
 
         Returns:
-            A tensor that shares the memory of the array.
+            True if all numbers are finite.
         """
         with plain_inference(self.bilm.device):
-            return _write_layers(
+            written = _write_layers(
                 self.bilm_for_inference(),
                 sequences,
                 array,
@@ -200,6 +200,7 @@ class BiLMShim(PyTorchShim):
                 max_words=max_words,
                 average=average,
             )
+            return is_finite(written)
 
     def _first_state(self) -> StartState | None:
         """Return the initial LSTM state; None means zeros."""
