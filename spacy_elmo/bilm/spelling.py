@@ -1,4 +1,4 @@
-"""How words are spelled for a network: the spelling rule of a biLM, and the character ids of words, which are the
+"""Spelling of words for a network: the spelling rule of a biLM, and the character ids of words, which are the
 bytes of bilm-tf or the code points of ELMoForManyLangs."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What commands print and write: messages, errors, tables, progress bars and JSON files."""
+"""Output of the commands: messages, errors, tables, progress bars and JSON files."""
 
 from __future__ import annotations
 

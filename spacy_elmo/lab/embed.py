@@ -91,7 +91,7 @@ class Embedder:
         self.metadata: dict[str, Any] = {
             "pipeline": origin(self.nlp), "layers": layers, "dtype": dtype, "unit": unit
         }  # fmt: skip
-        """How the vectors are computed, in JSON types: the arguments, and what the pipeline's vectors depend on."""
+        """Settings of the vectors, in JSON types: the arguments, and what the vectors of the pipeline depend on."""
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> pa.Table:
         """Compute the vectors of some documents, as a table with the columns of a Parquet file.

@@ -1,4 +1,4 @@
-"""What programs expect of a spaCy pipeline: noun chunks, spaces, vectors and labels."""
+"""Component for programs that expect a pipeline of spaCy's own: noun chunks, spaces, vectors and labels."""
 
 from __future__ import annotations
 

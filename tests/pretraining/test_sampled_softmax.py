@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.pretraining.sampled_softmax import (
     Negatives,
@@ -14,27 +13,7 @@ from spacy_elmo.pretraining.sampled_softmax import (
     sampled_probabilities,
 )
 from tests import oracle
-
-WORDS, WIDTH = 30, 5
-
-
-def make(words=WORDS, rows=7, seed=0):
-    """Return a head with random W and b, outputs (M, P) and targets (M,). The first word is a frequent target."""
-    torch.manual_seed(seed)
-    head = Head(words, WIDTH)
-    with torch.no_grad():
-        head.bias.normal_()
-    hidden = torch.randn(rows, WIDTH)
-    targets = torch.randint(words, (rows,))
-    targets[: rows // 2] = 0
-    return head, hidden, targets
-
-
-def arrays(head):
-    return (
-        head.weight.detach().double().numpy(),
-        head.bias.detach().double().squeeze(1).numpy(),
-    )
+from tests.bilm.test_head import WORDS, arrays, make
 
 
 def draw(words=WORDS, number=8, seed=0):

@@ -59,7 +59,7 @@ class WordIndex:
                 " `spacy elmo embed`"
             )
         self.pipeline: dict[str, Any] = json.loads(schema.metadata[METADATA])["pipeline"]
-        """What the vectors depend on; see `origin`."""
+        """Settings that the vectors depend on; see `origin`."""
         columns = ["doc", "index", "text", "space"]
         parts = [pq.read_table(file, columns=columns) for file in files]
         self._tokens = pa.concat_tables(parts).combine_chunks()
