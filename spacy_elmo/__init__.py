@@ -10,41 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from .about import __version__
 
-if TYPE_CHECKING:
-    from .bilm.weights import Weights
-    from .converters.convert import convert
-    from .lab.embed import Embedder, embed
-    from .lab.language_model import LanguageModel
-    from .lab.search import SearchIndex
-    from .pipeline.store.extensions import install_extensions, layers_of
-    from .pretraining.run import CorpusReady, Finished, FolderReady, Preparing, pretrain
-
-__all__ = [
-    "CorpusReady",
-    "Embedder",
-    "Finished",
-    "FolderReady",
-    "LanguageModel",
-    "Preparing",
-    "PretrainingStopped",
-    "SearchIndex",
-    "Weights",
-    "__version__",
-    "convert",
-    "embed",
-    "install_extensions",
-    "layers_of",
-    "pretrain",
-]
+if TYPE_CHECKING:  # "as" tells type checkers that the names are exported
+    from .bilm.weights import Weights as Weights
+    from .converters.convert import convert as convert
+    from .lab.embed import Embedder as Embedder
+    from .lab.embed import embed as embed
+    from .lab.language_model import LanguageModel as LanguageModel
+    from .lab.search import SearchIndex as SearchIndex
+    from .pipeline.store.extensions import install_extensions as install_extensions
+    from .pipeline.store.extensions import layers_of as layers_of
+    from .pretraining.run import pretrain as pretrain
 
 _MODULES = {
-    "CorpusReady": ".pretraining.run",
     "Embedder": ".lab.embed",
-    "Finished": ".pretraining.run",
-    "FolderReady": ".pretraining.run",
     "LanguageModel": ".lab.language_model",
-    "Preparing": ".pretraining.run",
-    "PretrainingStopped": ".pretraining.trainer",
     "SearchIndex": ".lab.search",
     "Weights": ".bilm.weights",
     "convert": ".converters.convert",
@@ -53,6 +32,7 @@ _MODULES = {
     "layers_of": ".pipeline.store.extensions",
     "pretrain": ".pretraining.run",
 }
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

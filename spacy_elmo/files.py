@@ -23,15 +23,7 @@ from typing import Any
 
 
 def check_output_file(path: Path, *, force: bool) -> None:
-    """Check that an output file can be written. Call this function before the work begins.
-
-    Args:
-        force: allow overwriting an existing file.
-
-    Raises:
-        OSError: `path` is a folder; the parent folder is missing or cannot be written; or the file exists and
-            `force` is false.
-    """
+    """Before the work begins, check that an output file can be written, and does not exist unless `force` is set."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
     if not path.parent.is_dir():
@@ -44,17 +36,11 @@ def check_output_file(path: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def atomic_file(path: str | Path, *, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary path to write to. When the `with` block ends without an error, rename the temporary
-    file to `path`.
+def atomic_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path to write to. When the `with` block ends without an error, flush the temporary file to disk
+    and rename it to `path`. After an OSError, which names `path`, the old file is unchanged.
 
     If `path` is a device or a pipe, such as /dev/stdout, yield `path` without a temporary file.
-
-    Args:
-        durable: flush the new file to disk, so that the file is complete even if the machine crashes.
-
-    Raises:
-        OSError: the file cannot be written. The error names `path`, and the old file is unchanged.
     """
     path = Path(path)
     if path.is_dir():
@@ -65,16 +51,14 @@ def atomic_file(path: str | Path, *, durable: bool = True) -> Iterator[Path]:
     path = Path(os.path.realpath(path))
     with _temporary(_partial(path), path) as partial:
         yield partial
-        if durable:
-            _flush(partial)
+        _flush(partial)
         partial.replace(path)
-        if durable:
-            _flush_folder(path.parent)
+        _flush_folder(path.parent)
 
 
-def atomic_write(path: str | Path, content: bytes, *, durable: bool = True) -> None:
+def atomic_write(path: str | Path, content: bytes) -> None:
     """Write bytes to a file atomically; see `atomic_file`."""
-    with atomic_file(path, durable=durable) as partial:
+    with atomic_file(path) as partial:
         partial.write_bytes(content)
 
 
@@ -84,11 +68,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
     An earlier folder at `path` is first renamed to `.NAME.PROCESS-THREAD.old`, and is deleted after the new
     folder has been renamed to `path`. If the process is killed between the two renames, the earlier folder
-    keeps the `.old` name.
-
-    Raises:
-        OSError: the folder cannot be written; the parent folder is missing; or `path` is a file. The error
-            names `path`, and an earlier folder at `path` is unchanged.
+    keeps the `.old` name. After an OSError, which names `path`, the earlier folder is unchanged.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_dir():
@@ -122,10 +102,6 @@ def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> 
         folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
         names: the names of all files that the `with` block can write.
         force: replace earlier files.
-
-    Raises:
-        OSError: `folder` is a file; `folder` cannot be written; its parent folder does not exist; or `force`
-            is false, but `folder` already contains one of the files.
     """
     folder = Path(os.path.realpath(folder))
     if folder.exists() and not folder.is_dir():
@@ -161,11 +137,7 @@ def lock(path: Path) -> Iterator[None]:
     """Hold a lock for an output folder or output file inside the `with` block.
 
     The operating system releases the lock when the process ends, even if the process is killed. After a kill,
-    the lock file remains, but the remaining file locks nothing.
-
-    Raises:
-        BlockingIOError: another process holds the lock. The message names this process.
-        OSError: the lock file cannot be written.
+    the lock file remains, but locks nothing. If another process holds the lock, a BlockingIOError names it.
     """
     from filelock import FileLock, Timeout
 
@@ -206,12 +178,7 @@ def locked_folder(out: Path) -> Iterator[None]:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Read a JSON file that contains one object.
-
-    Raises:
-        ValueError: the file is not JSON, is nested too deeply, or contains no object. The message names the
-            file.
-    """
+    """Read a JSON file that contains one object. An error names the file."""
     try:
         value = json.loads(path.read_text(encoding="utf8"))
     except (ValueError, RecursionError) as error:
@@ -222,8 +189,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. The folder is first renamed to a temporary name, so that no incomplete folder remains
-    at `path` if the process is killed."""
+    """Remove a folder, which first gets a temporary name, so that a kill leaves no incomplete folder at `path`."""
     removed = _partial(path)
     _remove(removed)
     path.replace(removed)
@@ -231,11 +197,8 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_partial(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files and folders in a folder, even if a running process is writing to them.
-
-    Args:
-        name: name of the file or folder whose temporary files are removed; None: remove all temporary files.
-    """
+    """Remove the temporary files and folders for `name` in a folder (None: for all names), even if a running process
+    is writing to them."""
     remains = re.compile(r".*" if name is None else rf"\.{re.escape(name)}\.[\d-]+\.partial")
     for path in folder.glob(".*.partial"):
         if remains.fullmatch(path.name):
@@ -257,8 +220,7 @@ def _partial(path: Path) -> Path:
 
 @contextmanager
 def _temporary(partial: Path, path: Path) -> Iterator[Path]:
-    """Yield the temporary path `partial`. At the end, remove the file or folder at `partial`. If the `with`
-    block raises an OSError, the error names the final path `path` instead of `partial`."""
+    """Yield the temporary path `partial`, and remove it at the end. An OSError names the final path `path` instead."""
     _remove(partial)  # an earlier process with the same number may have left it
     try:
         yield partial

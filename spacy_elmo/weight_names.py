@@ -27,11 +27,7 @@ def bundled_names() -> list[str]:
 
 
 def installed_names(lang: str | None = None) -> list[str]:
-    """Return the names of the weights in installed packages of weights, sorted.
-
-    Args:
-        lang: only return weights for this language code. None: any language.
-    """
+    """Return the names of the weights for a language code (None: for any) in installed packages, sorted."""
     names = sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
     return names if lang is None else [name for name in names if _language(name) == lang]
 
@@ -42,19 +38,11 @@ def known_names() -> list[str]:
 
 
 def default_weights(lang: str | None) -> str:
-    """Return the name of the default biLM for a language.
-
-    For English, the default is a bundled biLM. For another language, the default is the newest version of the
-    biLM that is installed for this language.
+    """Return the name of the default biLM for a language: for English a bundled biLM, otherwise the newest version of
+    the biLM that is installed for this language, if there is only one.
 
     Args:
-        lang: language code of the pipeline. None if the language is unknown. For example, the architecture
-            `spacy-elmo.ElmoTok2Vec.v1` does not know the language of its pipeline.
-
-    Raises:
-        ValueError: the language is unknown.
-        ValueError: no biLM for the language is installed. The message says how to get a biLM.
-        ValueError: several different biLMs for the language are installed.
+        lang: language code of the pipeline; None: unknown, as in the architecture `spacy-elmo.ElmoTok2Vec.v1`.
     """
     if lang is None:
         raise ValueError(
@@ -74,8 +62,7 @@ def default_weights(lang: str | None) -> str:
 
 
 def ways_to_weights(lang: str) -> str:
-    """Return a text for an error message: a list of the installed weights for a language, or, if there are
-    none, advice on how to get weights."""
+    """Return a text for an error message: the installed weights for a language, or how to get some."""
     if lang == "en":
         return f'The bundled biLM for English is weights = "{DEFAULT_WEIGHTS}"'
     if names := installed_names(lang):
@@ -100,11 +87,6 @@ def find_weights(weights: str) -> Path:
     Args:
         weights: name of a bundled biLM, name of an installed biLM, or path of a weights file. If several of
             them exist, the first in this order is used.
-
-    Raises:
-        FileNotFoundError: there are no weights with this name or path. The message lists the known names.
-        ValueError: the path is a folder, or a model file of another program.
-        ValueError: the package that contains the weights is damaged.
     """
     if weights in bundled_names():
         return FOLDER / f"{weights}.safetensors"
@@ -113,9 +95,17 @@ def find_weights(weights: str) -> Path:
     path = Path(weights)
     if not path.exists():
         names = ", ".join(known_names()) or "none"
+        if _FOREIGN.search(weights):
+            advice = (
+                "Convert a model of another program first: `python -m spacy elmo convert --help`"
+            )
+        elif _VERSIONED.fullmatch(weights):
+            advice = "Packages of weights are installed by `python -m pip install FOLDER`"
+        else:
+            advice = "`python -m spacy elmo download` lists public models"
         raise FileNotFoundError(
             f"Cannot find the weights {weights!r}: there is no file {path.absolute()}, and no biLM of this name."
-            f" Bundled and installed biLMs: {names}. {_way_to(weights)}"
+            f" Bundled and installed biLMs: {names}. {advice}"
         )
     if is_foreign(path) or path.is_dir():
         raise ValueError(
@@ -130,34 +120,17 @@ def is_foreign(path: Path) -> bool:
     return _FOREIGN.search(path.name) is not None
 
 
-def _way_to(weights: str) -> str:
-    """Return advice for an error message about weights that do not exist.
-
-    Args:
-        weights: the name or path that the user has given.
-    """
-    if _FOREIGN.search(weights):
-        return "Convert a model of another program first: `python -m spacy elmo convert --help`"
-    if _VERSIONED.fullmatch(weights):
-        return "If a package has weights of this name, install it first: `python -m pip install FOLDER`"
-    advice = "Use one of these names, or the path of a .safetensors file."
-    return f"{advice} `python -m spacy elmo download` lists public models"
-
-
 def _newest(names: list[str]) -> str | None:
-    """Return the name with the highest version, such as `base_v2` for `base_v1` and `base_v2`. Return None if
-    `names` is empty, or if the names belong to different models."""
-    if len(names) == 1:
-        return names[0]
+    """Return the name with the highest version, such as `base_v2` for `base_v1` and `base_v2`; None: there is no name,
+    or the names belong to different models."""
     versions = [match for name in names if (match := _VERSIONED.fullmatch(name))]
-    if len(versions) < len(names) or len({match["model"] for match in versions}) != 1:
-        return None
-    return max(versions, key=lambda match: int(match["version"]))[0]
+    if len(versions) == len(names) and len({match["model"] for match in versions}) == 1:
+        return max(versions, key=lambda match: int(match["version"]))[0]
+    return names[0] if len(names) == 1 else None
 
 
 def _language(name: str) -> str | None:
-    """Return the language code of installed weights. If the package that contains the weights is damaged,
-    warn and return None."""
+    """Return the language code of installed weights. If their package is damaged, warn and return None."""
     try:
         return str(_declared(name)["language"])
     except ValueError as error:
@@ -166,11 +139,7 @@ def _language(name: str) -> str | None:
 
 
 def _declared(name: str) -> dict[str, Any]:
-    """Return the language and the path that a package declares for the weights `name`.
-
-    Raises:
-        ValueError: the package that contains the weights is damaged.
-    """
+    """Return the language and the path that a package declares for the weights `name`."""
     point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
     try:
         declared = point.load()

@@ -19,7 +19,7 @@ def test_a_file_of_several_blocks(tmp_path):
     (tmp_path / "a").write_bytes(content)
     assert file_digest(tmp_path / "a") == Digest(content).hexdigest()
     published = hashlib.sha256(content).hexdigest()
-    assert file_digest(tmp_path / "a", hashlib.sha256()) == published
+    assert file_digest(tmp_path / "a", hashlib.sha256) == published
 
 
 def test_the_order_of_keys_does_not_matter():

@@ -116,10 +116,6 @@ def test_the_file_and_then_its_folder_are_flushed(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", fsync)
     atomic_write(tmp_path / "a", b"new")
     assert [path.name.split(".")[1:2] for path in flushed] == [["a"], []]
-    (tmp_path / "a").unlink()
-    flushed.clear()
-    atomic_write(tmp_path / "a", b"new", durable=False)
-    assert flushed == [] and (tmp_path / "a").read_bytes() == b"new"
 
 
 def test_every_file_of_a_folder_is_flushed_before_it_appears(tmp_path, monkeypatch):
@@ -235,7 +231,7 @@ def test_threads_that_write_the_same_file_do_not_meet(tmp_path):
 
     def write(number: int) -> None:
         for _ in range(20):
-            with atomic_file(tmp_path / "a", durable=False) as partial:
+            with atomic_file(tmp_path / "a") as partial:
                 wait.wait(10)
                 partial.write_text(str(number) * 1000)
 

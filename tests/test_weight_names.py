@@ -45,7 +45,6 @@ def test_what_is_not_there(folder, weights):
     [
         ("en-small", "`python -m spacy elmo download` lists public models"),
         ("theirs/weights.hdf5", "`python -m spacy elmo convert --help`"),
-        ("mine.safetensors", "the path of a .safetensors file"),
     ],
 )
 def test_the_way_to_what_is_not_there(weights, way):

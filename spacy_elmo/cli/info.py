@@ -73,7 +73,7 @@ def _contents(path: Path) -> dict[str, Any]:
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "sha256": file_digest(path, hashlib.sha256()),
+        "sha256": file_digest(path, hashlib.sha256),
         "dtype": sorted({str(t.dtype).removeprefix("torch.") for t in weights.tensors.values()}),
         "parameters": sum(sizes.values()),
         "layers": weights.config.layers + 1,

@@ -108,20 +108,20 @@ def score_cli(
     from ..bilm.weights import Weights
     from ..lab.language_model import LanguageModel
     from ..pipeline.encode.spans import sentence_spans
-    from ..text.documents import Document, documents
+    from ..text.documents import Passage, passages
     from ..text.files import text_files
     from ..weight_names import find_weights
 
     weights = Weights.load(find_weights(source))
     settings = _tokenizer_settings(weights.card, lang, tokenized)
     model = LanguageModel(weights, get_spans=sentence_spans)
-    texts: Iterator[Document]
+    texts: Iterator[Passage]
     if text == "-":
         files = []
-        texts = (Document([line], is_tokenized=False) for _, line in standard_input() if line)
+        texts = (Passage([line], is_tokenized=False) for _, line in standard_input() if line)
     else:
         files = text_files(text)
-        texts = documents(files)
+        texts = passages(files)
     # Results on the terminal show the progress themselves.
     with reading_bar(files, shown=not sys.stdout.isatty()):
         for doc in _docs(texts, settings):
@@ -143,20 +143,20 @@ def _tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bo
 
 
 def _docs(texts: Iterator[Any], settings: Prepare) -> Iterator[Doc]:
-    """Yield a Doc for each document that has words, with the tokens and sentences of the command `prepare`."""
+    """Yield a Doc for each passage that has words, with the tokens and sentences of the command `prepare`."""
     import numpy as np
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-    from ..pretraining.tokenize import DocumentTokenizer
+    from ..pretraining.tokenize import PassageTokenizer
 
-    tokenize, vocab = DocumentTokenizer(settings), Vocab()
+    tokenize, vocab = PassageTokenizer(settings), Vocab()
     for text in texts:
-        document = tokenize([text])
-        if len(document.words):
-            starts = np.zeros(len(document.words), dtype=bool)
-            starts[np.cumsum(document.lengths) - document.lengths] = True
-            words = [document.types[word] for word in document.words.tolist()]
+        passage = tokenize([text])
+        if len(passage.words):
+            starts = np.zeros(len(passage.words), dtype=bool)
+            starts[np.cumsum(passage.lengths) - passage.lengths] = True
+            words = [passage.types[word] for word in passage.words.tolist()]
             yield Doc(vocab, words=words, sent_starts=starts.tolist())
 
 

@@ -99,7 +99,7 @@ def fetch(url: str, sha256: str | None, folder: Path, *, progress: bool = False)
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
-    return file_digest(path, hashlib.sha256())
+    return file_digest(path, hashlib.sha256)
 
 
 def _transfer(url: str, path: Path, progress: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..text.documents import docbin_words, json_lines
+from ..text.documents import TEXT_READERS, json_lines
 from ..text.files import kind, lines, text_files
 
 CHARACTERS_PER_BATCH = 1 << 16
-"""Approximate number of characters in a batch of documents. For 13,000 English words, which have so many
-characters, all layers of the original ELMo take 160 MB."""
+"""Approximate number of characters in a batch of documents. All layers of the original ELMo take 160 MB
+for that many characters of English."""
 FORM, UPOS = 1, 3
 """Indices of the columns of a CoNLL-U file with the word and its universal part-of-speech tag."""
 _KEY = re.compile(r"\S+%[1-5]:\d\d:\d\d:\S*:\d*")
@@ -83,7 +83,6 @@ def read_documents(
         tokenized: True if the texts are already tokenized, with spaces between words.
         senses: also read the senses of a `.jsonl` file whose first record has a field `sense` (see
             `read_senses`).
-
     """
     for file in corpus_files(source):
         if senses and kind(file) == ".jsonl" and _is_annotated(file):
@@ -96,7 +95,7 @@ def read_documents(
 
 
 def batches(documents: Iterable[Document], characters: int) -> Iterator[list[Document]]:
-    """Group consecutive documents. A batch ends with the document that brings it to so many characters."""
+    """Group consecutive documents. A batch ends with the document that brings it to that many characters."""
     batch: list[Document] = []
     size = 0
     for document in documents:
@@ -119,25 +118,6 @@ def make_docs(
 
 def _lines(file: Path) -> Iterator[str]:
     return (line.strip() for _, line in lines(file))
-
-
-def _records(file: Path) -> Iterator[str | list[str]]:
-    return json_lines(file, _record)
-
-
-def _record(record: object) -> str | list[str]:
-    fields = record if isinstance(record, dict) else {}
-    tokens, text = fields.get("tokens"), fields.get("text")
-    if isinstance(tokens, list) and all(isinstance(token, str) and token for token in tokens):
-        "".join(tokens).encode()  # raises ValueError for an unpaired surrogate
-        return tokens
-    if tokens is None and isinstance(text, str):
-        text.encode()
-        return text
-    raise ValueError(
-        'expected {"text": a string} or {"tokens": a list of strings, none empty}, but got '
-        f"{json.dumps(record):.100}"
-    )
 
 
 def _sentences(file: Path) -> Iterator[list[str]]:
@@ -253,8 +233,4 @@ def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
         yield rows
 
 
-_READERS: dict[str, Callable[[Path], Iterator[str | list[str]]]] = {
-    ".jsonl": _records,
-    ".spacy": docbin_words,
-    ".conllu": _sentences,
-}
+_READERS = {**TEXT_READERS, ".conllu": _sentences}

@@ -18,7 +18,7 @@ from ..bilm.model import BiLM
 from ..bilm.weights import Weights
 from .config import Prepare
 from .corpus import Batcher, Sentences
-from .tokenize import DocumentTokenizer, tokenize_files
+from .tokenize import PassageTokenizer, tokenize_files
 
 _CPU = torch.device("cpu")
 _BATCH_TOKENS = 4096
@@ -137,7 +137,7 @@ def evaluate(
     """Yield each text file, which can be larger than memory, and its `Tally`. The weights need a softmax head."""
     bilm, head = build_language_model(weights)
     bilm, head = bilm.to(device), head.to(device)
-    tokenizer = DocumentTokenizer(settings)
+    tokenizer = PassageTokenizer(settings)
     for file in files:
         total = NOTHING
         with contextlib.closing(tokenize_files([file], tokenizer)) as texts:

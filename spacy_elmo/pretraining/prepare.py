@@ -15,10 +15,10 @@ import numpy as np
 from ..bilm.spelling import AS_GIVEN, BOS, EOS, UNK, Spelling
 from ..digest import Digest
 from ..files import atomic_folder, lock, remove_partial
-from ..text.documents import LINES_PER_DOCUMENT
+from ..text.documents import LINES_PER_PASSAGE
 from .config import Paths, Prepare
 from .corpus import COUNTS, DESCRIPTION, FILES, FORMAT, TYPES, Corpus, digests
-from .tokenize import DocumentTokenizer, WordIndex, tokenize_files
+from .tokenize import PassageTokenizer, WordIndex, tokenize_files
 
 _MIN_HELD_OUT_SENTENCES = 100
 _HELD_OUT_SHARE = 0.01
@@ -57,7 +57,7 @@ def prepare(
     texts = paths.text_files()
     if paths.dev_text is not None:
         _check_disjoint(paths, texts)
-    tokenizer = DocumentTokenizer(settings, spelling)
+    tokenizer = PassageTokenizer(settings, spelling)
     out.parent.mkdir(parents=True, exist_ok=True)
     with lock(out):
         remove_partial(out.parent, out.name)
@@ -78,7 +78,7 @@ def _check_disjoint(paths: Paths, texts: dict[str, list[Path]]) -> None:
 
 
 def _write_corpus(
-    folder: Path, paths: Paths, texts: dict[str, list[Path]], tokenizer: DocumentTokenizer
+    folder: Path, paths: Paths, texts: dict[str, list[Path]], tokenizer: PassageTokenizer
 ) -> None:
     """Tokenize text, and write the files of a corpus to `folder`. `texts` is {path in `paths`: text
     files}."""
@@ -114,7 +114,7 @@ class _IndexedText:
     """A tokenized text, whose word ids are in a file."""
 
     def __init__(
-        self, path: Path, files: list[Path], tokenizer: DocumentTokenizer, index: WordIndex
+        self, path: Path, files: list[Path], tokenizer: PassageTokenizer, index: WordIndex
     ) -> None:
         self.path = path
         lengths, sizes, digests = array.array("i"), array.array("i"), array.array("Q")
@@ -124,14 +124,14 @@ class _IndexedText:
                 ids = np.array([index[word] for word in chunk.types], dtype=np.int32)
                 file.write(ids[chunk.words].data)
                 lengths.frombytes(chunk.lengths.tobytes())
-                sizes.frombytes(chunk.documents.tobytes())
+                sizes.frombytes(chunk.passages.tobytes())
                 digests.frombytes(chunk.digests.tobytes())
         self.lengths = np.asarray(lengths, dtype=np.int64)
         """Number of words of each sentence, (sentences,)."""
-        self.documents = np.asarray(sizes)
-        """Number of sentences of each document, (documents,)."""
+        self.passages = np.asarray(sizes)
+        """Number of sentences of each passage, (passages,)."""
         self.digests = digests
-        """Hash of each document."""
+        """Hash of each passage."""
 
 
 class _Part:
@@ -188,12 +188,12 @@ def _held_out(text: _IndexedText, seed: int) -> np.ndarray:
         if enough and sentences >= _MIN_HELD_OUT_SENTENCES:
             break
         is_held_out[number] = True
-        sentences += text.documents[number]
+        sentences += text.passages[number]
     if sentences < _MIN_HELD_OUT_SENTENCES or sentences > len(text.lengths) // 2:
         raise ValueError(
             f"The text has {len(text.lengths)} sentences in {len(keys)} documents, too few to hold out"
             f" {_MIN_HELD_OUT_SENTENCES} sentences in whole documents and train on the rest (in plain text a document"
-            f" ends at a blank line or after {LINES_PER_DOCUMENT} lines). Use more text, or set paths.dev_text to"
+            f" ends at a blank line or after {LINES_PER_PASSAGE} lines). Use more text, or set paths.dev_text to"
             " separate held-out text"
         )
-    return np.repeat(is_held_out, text.documents)
+    return np.repeat(is_held_out, text.passages)

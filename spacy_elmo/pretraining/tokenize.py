@@ -1,4 +1,4 @@
-"""Tokenization of documents into word indices, the part of the preparation that several processes can
+"""Tokenization of passages into word indices, the part of the preparation that several processes can
 share."""
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ import numpy as np
 
 from ..bilm.spelling import AS_GIVEN, Spelling
 from ..digest import Digest
-from ..text.documents import Document, documents
+from ..text.documents import Passage, passages
 from ..text.sentences import SPACE, starts_of_kinds, word_kinds
 from .config import Prepare
 
 _MAX_STRINGS = 100_000
 _CHARACTERS_PER_TASK = 1 << 20
 _TASKS_PER_PROCESS = 2
-_tokenizer: DocumentTokenizer  # of a process that tokenizes for another
+_tokenizer: PassageTokenizer  # of a process that tokenizes for another
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 
 @dataclass(frozen=True)
-class TokenizedDocuments:
-    """Documents as sentences of words. Documents without a word are left out."""
+class TokenizedPassages:
+    """Passages as sentences of words. Passages without a word are left out."""
 
     types: list[str]
     """The distinct words, in order of first occurrence."""
@@ -45,14 +45,14 @@ class TokenizedDocuments:
     """Index of each word in `types`, (words,) int32."""
     lengths: np.ndarray
     """Number of words of each sentence, (sentences,) int32."""
-    documents: np.ndarray
-    """Number of sentences of each document, (documents,) int32."""
+    passages: np.ndarray
+    """Number of sentences of each passage, (passages,) int32."""
     digests: np.ndarray
-    """Hash of each document, (documents,) uint64."""
+    """Hash of each passage, (passages,) uint64."""
 
 
-class DocumentTokenizer:
-    """Tokenizer and sentence splitter for documents. It splits sentences by the same rule as the component
+class PassageTokenizer:
+    """Tokenizer and sentence splitter for passages. It splits sentences by the same rule as the component
     `elmo` (`text/sentences.py`).
 
     Args:
@@ -64,34 +64,34 @@ class DocumentTokenizer:
         self.spelling = spelling
         self._nlp = None if settings.tokenized else _blank(settings)
 
-    def __reduce__(self) -> tuple[type[DocumentTokenizer], tuple[Prepare, Spelling]]:
+    def __reduce__(self) -> tuple[type[PassageTokenizer], tuple[Prepare, Spelling]]:
         # Another process creates its own tokenizer.
-        return DocumentTokenizer, (self.settings, self.spelling)
+        return PassageTokenizer, (self.settings, self.spelling)
 
-    def __call__(self, documents: Sequence[Document]) -> TokenizedDocuments:
-        """Tokenize documents, and split them into sentences."""
+    def __call__(self, passages: Sequence[Passage]) -> TokenizedPassages:
+        """Tokenize passages, and split them into sentences."""
         index = WordIndex()
         if self._nlp is None:
             words, sizes = _index_words(
-                documents, index, lambda line: map(index.__getitem__, line.split())
+                passages, index, lambda line: map(index.__getitem__, line.split())
             )
         else:
             # In a memory zone, a large vocabulary stops growing, but spaCy's tokenizer is three times slower.
             is_large = len(self._nlp.vocab.strings) >= _MAX_STRINGS
             with self._nlp.memory_zone() if is_large else contextlib.nullcontext():
-                words, sizes = _index_words(documents, index, _line_tokenizer(self._nlp, index))
+                words, sizes = _index_words(passages, index, _line_tokenizer(self._nlp, index))
         types = [*index]
         type_kinds = word_kinds(types)
         is_space_type = type_kinds & SPACE > 0
         kinds, is_word = type_kinds[words], ~is_space_type[words]
         if self.settings.tokenized:
             # A line is a sentence, so no word may start another sentence within it. Kind 0 never starts one.
-            is_lines = np.array([not document.is_tokenized for document in documents], dtype=bool)
+            is_lines = np.array([not passage.is_tokenized for passage in passages], dtype=bool)
             kinds[np.repeat(is_lines, sizes) & is_word] = 0
         starts = starts_of_kinds(kinds)
         lengths = np.bincount((np.cumsum(starts) - 1)[is_word], minlength=int(starts.sum()))
-        document_of_sentence = np.repeat(np.arange(len(documents)), sizes)[starts]
-        sentences_per_document = np.bincount(document_of_sentence[lengths > 0])
+        passage_of_sentence = np.repeat(np.arange(len(passages)), sizes)[starts]
+        sentences_per_passage = np.bincount(passage_of_sentence[lengths > 0])
         spelled = WordIndex()
         index_of_type = np.zeros(len(types), dtype=np.int32)
         index_of_type[~is_space_type] = [
@@ -102,28 +102,28 @@ class DocumentTokenizer:
             [*spelled],
             index_of_type[words[is_word]],
             lengths[lengths > 0].astype(np.int32),
-            sentences_per_document[sentences_per_document > 0].astype(np.int32),
+            sentences_per_passage[sentences_per_passage > 0].astype(np.int32),
         )
-        return TokenizedDocuments(*text, digests=_digests(*text))
+        return TokenizedPassages(*text, digests=_digests(*text))
 
 
 def tokenize_files(
-    files: list[Path], tokenizer: DocumentTokenizer
-) -> Generator[TokenizedDocuments, None, None]:
+    files: list[Path], tokenizer: PassageTokenizer
+) -> Generator[TokenizedPassages, None, None]:
     """Tokenize text files, and yield their sentences in chunks of about a million characters. To stop early,
     close the generator."""
     settings = tokenizer.settings
     n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
-    return _in_order(tokenizer, _tasks(documents(files)), n_process)
+    return _in_order(tokenizer, _tasks(passages(files)), n_process)
 
 
-def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield lists of documents of about a million characters in total, which a process tokenizes at a time."""
-    task: list[Document] = []
+def _tasks(texts: Iterable[Passage]) -> Iterator[list[Passage]]:
+    """Yield lists of passages of about a million characters in total, which a process tokenizes at a time."""
+    task: list[Passage] = []
     characters = 0
-    for document in texts:
-        task.append(document)
-        characters += sum(map(len, document.parts))
+    for passage in texts:
+        task.append(passage)
+        characters += sum(map(len, passage.parts))
         if characters >= _CHARACTERS_PER_TASK:
             yield task
             task, characters = [], 0
@@ -132,8 +132,8 @@ def _tasks(texts: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _in_order(
-    tokenizer: DocumentTokenizer, tasks: Iterable[list[Document]], n_process: int
-) -> Generator[TokenizedDocuments, None, None]:
+    tokenizer: PassageTokenizer, tasks: Iterable[list[Passage]], n_process: int
+) -> Generator[TokenizedPassages, None, None]:
     """Yield `tokenizer(task)` for each task, in order. If `n_process` is not 1, new processes tokenize, each with at
     most one task that runs and one that waits. They end when this process ends, even if it is killed."""
     if n_process == 1:
@@ -143,7 +143,7 @@ def _in_order(
     try:
         remaining = iter(tasks)
         first = itertools.islice(remaining, _TASKS_PER_PROCESS * n_process)
-        pending: collections.deque[Future[TokenizedDocuments]] = collections.deque(
+        pending: collections.deque[Future[TokenizedPassages]] = collections.deque(
             pool.submit(_run, task) for task in first
         )
         while pending:
@@ -159,7 +159,7 @@ def _in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def _initialize(tokenizer: DocumentTokenizer) -> None:
+def _initialize(tokenizer: PassageTokenizer) -> None:
     global _tokenizer
     _tokenizer = tokenizer
     # Ctrl-C reaches every process of the terminal, but only the parent should handle it.
@@ -167,7 +167,7 @@ def _initialize(tokenizer: DocumentTokenizer) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _run(task: list[Document]) -> TokenizedDocuments:
+def _run(task: list[Passage]) -> TokenizedPassages:
     return _tokenizer(task)
 
 
@@ -191,19 +191,19 @@ class WordIndex(dict[str, int]):
 
 
 def _index_words(
-    documents: Sequence[Document], index: WordIndex, tokenize: Callable[[str], Any]
+    passages: Sequence[Passage], index: WordIndex, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word indices of all documents, with a newline after each line and each document of tokens, and the
-    number of indices of each document."""
+    """Return the word indices of all passages, with a newline after each line and each passage of tokens, and the
+    number of indices of each passage."""
     newline = index["\n"]
     words: list[int] = []
     ends = [0]
-    for document in documents:
-        if document.is_tokenized:
-            words.extend(map(index.__getitem__, document.parts))
+    for passage in passages:
+        if passage.is_tokenized:
+            words.extend(map(index.__getitem__, passage.parts))
             words.append(newline)
         else:
-            for line in document.parts:
+            for line in passage.parts:
                 words.extend(tokenize(line))
                 words.append(newline)
         ends.append(len(words))
@@ -226,14 +226,14 @@ def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
 
 
 def _digests(
-    types: list[str], words: np.ndarray, lengths: np.ndarray, documents: np.ndarray
+    types: list[str], words: np.ndarray, lengths: np.ndarray, passages: np.ndarray
 ) -> np.ndarray:
-    """Return a 64-bit hash of each document, (documents,) uint64. The arguments are those of `TokenizedDocuments`."""
+    """Return a 64-bit hash of each passage, (passages,) uint64. The arguments are those of `TokenizedPassages`."""
     texts = iter([types[word] for word in words.tolist()])
     sentences = (" ".join(itertools.islice(texts, length)) + "\n" for length in lengths.tolist())
     digests = [
         Digest("".join(itertools.islice(sentences, size)).encode("utf8")).digest()[:8]
-        for size in documents.tolist()
+        for size in passages.tolist()
     ]
     return np.frombuffer(b"".join(digests), dtype="<u8")
 

@@ -1,4 +1,4 @@
-"""Reader that splits text files into documents."""
+"""Readers of the texts in files: JSONL records, Docs, and the passages that pretraining learns from."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import NamedTuple, TypeVar
 
 from .files import kind, lines, reading_observer
 
-LINES_PER_DOCUMENT = 100
-"""Largest number of lines in a document of a plain text file.
+LINES_PER_PASSAGE = 100
+"""Largest number of lines in a passage of a plain text file.
 
 Files with one sentence per line, such as the 1 Billion Word Benchmark, often have no blank line. The limit
-splits such a file into many documents, because each document must fit into memory, and some documents are
-held out for evaluation.
+splits such a file into many passages, because each passage must fit into memory, and some are held out for
+evaluation.
 """
 
 
-class Document(NamedTuple):
-    """A document of a corpus, as a list of lines or as a list of words."""
+class Passage(NamedTuple):
+    """A piece of a corpus for pretraining, as a list of lines or as a list of words."""
 
     parts: list[str]
     """The non-empty lines, or the words, including whitespace tokens."""
@@ -30,35 +30,40 @@ class Document(NamedTuple):
 _Parsed = TypeVar("_Parsed")
 
 
-def documents(files: Iterable[Path]) -> Iterator[Document]:
-    """Yield the documents of text files, in order. Empty documents are left out.
-
-    The type of a file determines what a document is:
-
-    - `.jsonl`, as in spaCy's `JsonlCorpus`: each line is a document, with a list of words in the field
-      `tokens` or a text in the field `text`.
-    - `.spacy` (a DocBin): each Doc is a document, a list of words. The whole file is in memory.
-    - Other files are plain text. A document ends at a blank line, at the end of the file, or after 100 lines.
-    """
-    readers = {".jsonl": _records, ".spacy": _docs}
+def passages(files: Iterable[Path]) -> Iterator[Passage]:
+    """Yield the passages of text files, in order: each record of a `.jsonl` file, each Doc of a `.spacy` file, and in
+    plain text what ends at a blank line, at the end of the file, or after 100 lines. Empty ones are left out."""
     for file in files:
-        yield from readers.get(kind(file), _paragraphs)(file)
+        read = TEXT_READERS.get(kind(file))
+        found = _paragraphs(file) if read is None else map(_passage, read(file))
+        yield from (passage for passage in found if passage.parts)
 
 
-def _paragraphs(file: Path) -> Iterator[Document]:
+def _passage(text: str | list[str]) -> Passage:
+    if isinstance(text, str):
+        lines = (line.strip() for line in text.split("\n"))
+        return Passage([line for line in lines if line], is_tokenized=False)
+    # A prepared corpus stores one type per line, so words must not contain newlines. Whitespace tokens may, because
+    # they are never types.
+    words = [word if word.isspace() else word.replace("\n", " ") for word in text if word]
+    return Passage(words, is_tokenized=True)
+
+
+def _paragraphs(file: Path) -> Iterator[Passage]:
     paragraph: list[str] = []
     for _, line in lines(file):
         if text := line.strip():
             paragraph.append(text)
-        if paragraph and (not text or len(paragraph) == LINES_PER_DOCUMENT):
-            yield Document(paragraph, is_tokenized=False)
+        if paragraph and (not text or len(paragraph) == LINES_PER_PASSAGE):
+            yield Passage(paragraph, is_tokenized=False)
             paragraph = []
-    if paragraph:
-        yield Document(paragraph, is_tokenized=False)
+    yield Passage(paragraph, is_tokenized=False)
 
 
-def _records(file: Path) -> Iterator[Document]:
-    yield from (document for document in json_lines(file, _record) if document.parts)
+def json_texts(file: Path) -> Iterator[str | list[str]]:
+    """Yield the words (field `tokens`) or else the text (field `text`) of each record of a JSONL file, as spaCy's
+    `JsonlCorpus`."""
+    return json_lines(file, _text_of)
 
 
 def json_lines(file: Path, parse: Callable[[object], _Parsed]) -> Iterator[_Parsed]:
@@ -77,24 +82,19 @@ def json_lines(file: Path, parse: Callable[[object], _Parsed]) -> Iterator[_Pars
         yield parsed
 
 
-def _record(record: object) -> Document:
+def _text_of(record: object) -> str | list[str]:
     fields = record if isinstance(record, dict) else {}
     tokens, text = fields.get("tokens"), fields.get("text")
-    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+    if isinstance(tokens, list) and all(isinstance(token, str) and token for token in tokens):
         "".join(tokens).encode()  # raises an error for half a surrogate pair
-        return _words(tokens)
+        return tokens
     if tokens is None and isinstance(text, str):
         text.encode()
-        stripped = (line.strip() for line in text.split("\n"))
-        return Document([line for line in stripped if line], is_tokenized=False)
+        return text
     raise ValueError(
-        'expected {"text": a string} or {"tokens": a list of strings}, but got '
+        'expected {"text": a string} or {"tokens": a list of strings, none empty}, but got '
         f"{json.dumps(record):.100}"
     )
-
-
-def _docs(file: Path) -> Iterator[Document]:
-    yield from (document for words in docbin_words(file) if (document := _words(words)).parts)
 
 
 def docbin_words(file: Path) -> Iterator[list[str]]:
@@ -117,10 +117,8 @@ def docbin_words(file: Path) -> Iterator[list[str]]:
     yield from texts
 
 
-def _words(words: Iterable[str]) -> Document:
-    # A prepared corpus stores one type per line, so words must not contain newlines. Whitespace tokens may, because
-    # they are never types.
-    return Document(
-        [word if word.isspace() else word.replace("\n", " ") for word in words if word],
-        is_tokenized=True,
-    )
+TEXT_READERS: dict[str, Callable[[Path], Iterator[str | list[str]]]] = {
+    ".jsonl": json_texts,
+    ".spacy": docbin_words,
+}
+"""{suffix: reader of a text, or of the words of a tokenized text, for each record or Doc}."""

@@ -1,4 +1,4 @@
-"""Tokenized sentences of documents, compared with spaCy's own component and a plain implementation of the rule."""
+"""Tokenized sentences of passages, compared with spaCy's own component and a plain implementation of the rule."""
 
 import multiprocessing
 import os
@@ -15,13 +15,13 @@ from spacy.tokens import Doc
 
 from spacy_elmo.pretraining import tokenize as tokenize_module
 from spacy_elmo.pretraining.config import Prepare
-from spacy_elmo.pretraining.tokenize import DocumentTokenizer, TokenizedDocuments, tokenize_files
-from spacy_elmo.text.documents import Document
+from spacy_elmo.pretraining.tokenize import PassageTokenizer, TokenizedPassages, tokenize_files
+from spacy_elmo.text.documents import Passage
 
 NLP = spacy.blank("en")
 NLP.add_pipe("sentencizer")
 WHITESPACE = {"@tokenizers": "tests.whitespace.v1"}
-PLAIN, TOKENIZED = DocumentTokenizer(Prepare()), DocumentTokenizer(Prepare(tokenized=True))
+PLAIN, TOKENIZED = PassageTokenizer(Prepare()), PassageTokenizer(Prepare(tokenized=True))
 
 
 @spacy.registry.tokenizers("tests.whitespace.v1")
@@ -35,36 +35,36 @@ WORDS = st.sampled_from(
 texts = st.lists(st.lists(WORDS, min_size=1, max_size=8), max_size=6)
 made = st.lists(
     st.one_of(
-        texts.map(lambda lines: Document([" ".join(line) for line in lines], is_tokenized=False)),
-        texts.map(lambda lines: Document(sum(lines, []), is_tokenized=True)),
+        texts.map(lambda lines: Passage([" ".join(line) for line in lines], is_tokenized=False)),
+        texts.map(lambda lines: Passage(sum(lines, []), is_tokenized=True)),
     ),
     max_size=5,
 )
 
 
-def sentences_of(text: TokenizedDocuments) -> list[list[list[str]]]:
-    """Return documents of sentences of words."""
+def sentences_of(text: TokenizedPassages) -> list[list[list[str]]]:
+    """Return passages of sentences of words."""
     words = [text.types[word] for word in text.words]
     sentences = [
         words[end - n : end] for end, n in zip(np.cumsum(text.lengths), text.lengths, strict=True)
     ]
     return [
         sentences[end - n : end]
-        for end, n in zip(np.cumsum(text.documents), text.documents, strict=True)
+        for end, n in zip(np.cumsum(text.passages), text.passages, strict=True)
     ]
 
 
-def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]]:
+def expected(passages: list[Passage], tokenized: bool) -> list[list[list[str]]]:
     actual = []
-    for document in documents:
+    for passage in passages:
         sentences: list[list[str]] = []
         docs = (
-            [Doc(NLP.vocab, words=document.parts)]
-            if document.is_tokenized
-            else [NLP.make_doc(line) for line in document.parts]
+            [Doc(NLP.vocab, words=passage.parts)]
+            if passage.is_tokenized
+            else [NLP.make_doc(line) for line in passage.parts]
         )
-        if tokenized and not document.is_tokenized:
-            sentences = [line.split() for line in document.parts]
+        if tokenized and not passage.is_tokenized:
+            sentences = [line.split() for line in passage.parts]
         else:
             for doc in docs:
                 start = True
@@ -82,36 +82,36 @@ def expected(documents: list[Document], tokenized: bool) -> list[list[list[str]]
 @pytest.mark.parametrize("tokenized", [False, True])
 @settings(max_examples=50)
 @given(made)
-def test_as_spacy_cuts(tokenized, documents):
-    text = (TOKENIZED if tokenized else PLAIN)(documents)
+def test_as_spacy_cuts(tokenized, passages):
+    text = (TOKENIZED if tokenized else PLAIN)(passages)
     actual = sentences_of(text)
-    assert actual == expected(documents, tokenized)
+    assert actual == expected(passages, tokenized)
     # Types by first sight, each once.
-    flat = [word for document in actual for sentence in document for word in sentence]
+    flat = [word for passage in actual for sentence in passage for word in sentence]
     assert text.types == list(dict.fromkeys(flat))
 
 
 def test_digests_are_equal_for_equal_text():
     a, b, c = ([word] for word in ("a .", "b .", "c ."))
-    documents = [Document(text, is_tokenized=False) for text in (a + b, b, a + b, a, a + c)]
-    digests = TOKENIZED(documents).digests.tolist()
+    passages = [Passage(text, is_tokenized=False) for text in (a + b, b, a + b, a, a + c)]
+    digests = TOKENIZED(passages).digests.tolist()
     assert [digests.index(digest) for digest in digests] == [0, 1, 0, 3, 4]
 
 
 def test_nothing():
-    text = PLAIN([Document([" "], is_tokenized=True)])
+    text = PLAIN([Passage([" "], is_tokenized=True)])
     assert (text.types, sentences_of(text)) == ([], [])
     assert sentences_of(TOKENIZED([])) == []
 
 
 def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
     """Words that the vocabulary forgets are tokenized as before."""
-    tokenizer = DocumentTokenizer(Prepare())
-    text = [Document([f"word{number} runs, again!"], is_tokenized=False) for number in range(50)]
+    tokenizer = PassageTokenizer(Prepare())
+    text = [Passage([f"word{number} runs, again!"], is_tokenized=False) for number in range(50)]
     whole = tokenizer(text)
     monkeypatch.setattr(tokenize_module, "_MAX_STRINGS", 0)
     known = len(tokenizer._nlp.vocab.strings)
-    new = [Document([f"other{number} runs, again!"], is_tokenized=False) for number in range(50)]
+    new = [Passage([f"other{number} runs, again!"], is_tokenized=False) for number in range(50)]
     actual = sentences_of(tokenizer(new))
     assert actual == [[[f"other{number}", "runs", ",", "again", "!"]] for number in range(50)]
     assert len(tokenizer._nlp.vocab.strings) == known
@@ -120,27 +120,27 @@ def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
 
 def test_a_tokenizer_as_in_the_config_of_a_pipeline():
     # Pickled, as another process gets it.
-    tokenizer = pickle.loads(pickle.dumps(DocumentTokenizer(Prepare(tokenizer=WHITESPACE))))
-    text = [Document(["It's here."], is_tokenized=False)]
+    tokenizer = pickle.loads(pickle.dumps(PassageTokenizer(Prepare(tokenizer=WHITESPACE))))
+    text = [Passage(["It's here."], is_tokenized=False)]
     assert sentences_of(tokenizer(text)) == [[["It's", "here."]]]
     with pytest.raises(ValueError, match=r"tokenizer = {'@tokenizers': 'none.v1'}"):
-        DocumentTokenizer(Prepare(tokenizer={"@tokenizers": "none.v1"}))
+        PassageTokenizer(Prepare(tokenizer={"@tokenizers": "none.v1"}))
     with pytest.raises(ValueError, match=r"prepare\.lang = 'zz'.*Choose another"):
-        DocumentTokenizer(Prepare(lang="zz"))
+        PassageTokenizer(Prepare(lang="zz"))
 
 
-class Dying(DocumentTokenizer):
-    """A tokenizer whose process is killed at one document, or that has an error there."""
+class Dying(PassageTokenizer):
+    """A tokenizer whose process is killed at one passage, or that has an error there."""
 
     def __reduce__(self):
         return Dying, (self.settings, self.spelling)
 
-    def __call__(self, documents):
-        if documents[0].parts == ["kill"]:
+    def __call__(self, passages):
+        if passages[0].parts == ["kill"]:
             os.kill(os.getpid(), signal.SIGKILL)
-        if documents[0].parts == ["fail"]:
+        if passages[0].parts == ["fail"]:
             raise ValueError("failed")
-        return super().__call__(documents)
+        return super().__call__(passages)
 
 
 @pytest.mark.parametrize(
@@ -159,17 +159,17 @@ def test_a_process_that_fails_is_an_error(tmp_path, monkeypatch, word, error, me
 @pytest.mark.parametrize("n_process", [1, 2])
 def test_text_is_read_as_it_is_needed(tmp_path, monkeypatch, n_process):
     monkeypatch.setattr(tokenize_module, "_CHARACTERS_PER_TASK", 1)
-    read, original = [], tokenize_module.documents
+    read, original = [], tokenize_module.passages
 
-    def documents(*args):
-        for document in original(*args):
-            read.append(document)
-            yield document
+    def passages(*args):
+        for passage in original(*args):
+            read.append(passage)
+            yield passage
 
-    monkeypatch.setattr(tokenize_module, "documents", documents)
+    monkeypatch.setattr(tokenize_module, "passages", passages)
     (tmp_path / "a.txt").write_text("".join(f"w{number}\n\n" for number in range(1000)))
     chunks = tokenize_files(
-        [tmp_path / "a.txt"], DocumentTokenizer(Prepare(tokenized=True, n_process=n_process))
+        [tmp_path / "a.txt"], PassageTokenizer(Prepare(tokenized=True, n_process=n_process))
     )
     for number in range(5):
         assert next(chunks).types == [f"w{number}"]

@@ -7,50 +7,50 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_elmo.text.documents import Document, documents
+from spacy_elmo.text.documents import Passage, passages
 from spacy_elmo.text.files import text_files
 
 
-def lines(*found: str) -> Document:
-    return Document([*found], is_tokenized=False)
+def lines(*found: str) -> Passage:
+    return Passage([*found], is_tokenized=False)
 
 
-def words(*found: str) -> Document:
-    return Document([*found], is_tokenized=True)
+def words(*found: str) -> Passage:
+    return Passage([*found], is_tokenized=True)
 
 
-def read(path) -> list[Document]:
-    return list(documents(text_files(str(path))))
+def read(path) -> list[Passage]:
+    return list(passages(text_files(str(path))))
 
 
-def test_a_blank_line_ends_a_document(tmp_path):
+def test_a_blank_line_ends_a_passage(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"\n one \r\ntwo\n\n  \nthree\n")
     assert read(path) == [lines("one", "two"), lines("three")]
 
 
-def test_a_file_ends_a_document(tmp_path):
+def test_a_file_ends_a_passage(tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text(f"line {name}", encoding="utf8")
     assert read(tmp_path) == [lines("line a"), lines("line b")]
 
 
-def test_a_hundred_lines_end_a_document(tmp_path):
-    """A text with one sentence per line and no blank lines is not a single document."""
+def test_a_hundred_lines_end_a_passage(tmp_path):
+    """A text with one sentence per line and no blank lines is not a single passage."""
     path = tmp_path / "sentences.txt"
     path.write_text("\n".join(map(str, range(250))), encoding="utf8")
     found = read(path)
-    assert [len(document.parts) for document in found] == [100, 100, 50]
-    assert [line for document in found for line in document.parts] == [*map(str, range(250))]
+    assert [len(passage.parts) for passage in found] == [100, 100, 50]
+    assert [line for passage in found for line in passage.parts] == [*map(str, range(250))]
     path.write_text("line\n" * 100 + "\n\nline\n", encoding="utf8")
-    assert [len(document.parts) for document in read(path)] == [100, 1]
+    assert [len(passage.parts) for passage in read(path)] == [100, 1]
 
 
 @pytest.mark.parametrize("name, pack", [("a.jsonl", bytes), ("a.jsonl.gz", gzip.compress)])
-def test_a_record_is_a_document(tmp_path, name, pack):
+def test_a_record_is_a_passage(tmp_path, name, pack):
     records = [
         {"text": "One line.\n\n Another,  é.\r\n", "meta": {"text": 1}},
-        {"tokens": ["New", "York", "\n", "", "a\nb", "."], "text": None},
+        {"tokens": ["New", "York", "\n", "a\nb", "."], "text": None},
         {"text": " \n "},
         {"tokens": []},
         {"text": "ignored", "tokens": ["words", "of", "your", "own"]},
