@@ -22,10 +22,10 @@ from benchmarks.sentences import read_sentences
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.pretraining.corpus import TrainBatch
+from spacy_elmo.pretraining import corpus
 from spacy_elmo.pretraining.loss import loss_sum
-from spacy_elmo.pretraining.runtime import reuse_memory
 from spacy_elmo.pretraining.sampled_softmax import Negatives, sampled_loss
+from spacy_elmo.pretraining.trainer import reuse_memory
 
 START, END, FIRST_WORD = 0, 1, 3
 VOCABULARY, NEGATIVES = 50_000, 2_048
@@ -62,7 +62,7 @@ class Ours:
 
     def loss(self, batch: Batch) -> Tensor:
         """Return the mean sampled softmax loss per target over both directions, a scalar."""
-        step = TrainBatch(
+        step = corpus.Batch(
             types=np.arange(len(batch.types)),
             token_ids=self.bilm.token_ids(batch.types),
             classes=batch.classes,

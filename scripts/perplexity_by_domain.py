@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Prepare
-from spacy_elmo.pretraining.perplexity import NOTHING, Perplexity, evaluate, settings_of
+from spacy_elmo.pretraining.perplexity import NOTHING, Perplexity, evaluate
 
 
 def by_source(
@@ -30,11 +30,11 @@ def by_source(
     size, total = len(weights.vocabulary), NOTHING
     scores = {}
     with TemporaryDirectory() as folder:
-        files = {Path(folder) / f"{number}.txt": source for number, source in enumerate(sources)}
-        for path, source in files.items():
-            path.write_text("\n\n".join(sources[source]), encoding="utf8")
-        for path, tally in evaluate(weights, files, settings):
-            scores[files[path]] = tally.perplexity(size)
+        file = Path(folder) / "source.txt"
+        for source, parts in sources.items():
+            file.write_text("\n\n".join(parts), encoding="utf8")
+            tally = evaluate(weights, [file], settings)
+            scores[source] = tally.perplexity(size)
             total += tally
     ordered = sorted(scores.items(), key=lambda item: -item[1].targets)
     return {**dict(ordered), "all": total.perplexity(size)}
@@ -51,7 +51,7 @@ def main() -> None:
     )
     args = parser.parse_args()
     weights = Weights.load(args.weights)
-    settings = Prepare(tokenized=True) if args.tokenized else settings_of(weights.card)
+    settings = Prepare(tokenized=True) if args.tokenized else Prepare.of_card(weights.card)
     print("| source | targets | `<UNK>` | perplexity | forward | backward | without `<UNK>` |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for source, p in by_source(weights, args.text, args.documents, settings).items():

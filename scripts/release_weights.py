@@ -52,7 +52,7 @@ def release(run: Path, name: str, card: Path) -> tuple[Path, Perplexity]:
     }
     weights = dataclasses.replace(best, tensors=rounded)
     bilm, head = build_language_model(weights)
-    config = PretrainConfig.of(Config().from_disk(run / "config.cfg"))
+    config = PretrainConfig.read(Config().from_disk(run / "config.cfg"))
     corpus = Corpus.open(corpus_folder(config, run))
     batcher = Batcher(bilm, corpus.types, best.vocabulary)
     scores = perplexity(bilm, head, batcher, corpus.dev)

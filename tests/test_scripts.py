@@ -83,7 +83,7 @@ def test_perplexity_by_domain(weights, tmp_path):
     settings = Prepare(tokenized=True)
     found = perplexity_by_domain.by_source(weights, text, table, settings)
     assert {name: p.targets for name, p in found.items()} == {"news": 11, 'blog "x': 4, "all": 15}
-    ((_, whole),) = evaluate(weights, [text], settings)
+    whole = evaluate(weights, [text], settings)
     assert found["all"].mean == pytest.approx(whole.perplexity(6).mean, rel=1e-6)
 
 
@@ -98,7 +98,7 @@ def test_released_weights_have_the_score_that_their_card_names(weights, tmp_path
         "training": {"max_steps": 1},
     }
     Config(settings).to_disk(run / "config.cfg")
-    config = PretrainConfig.of(settings)
+    config = PretrainConfig.read(settings)
     prepare(config.paths, config.prepare, run / "corpus")
     weights.save(run / "model-best.safetensors")
     # What is measured is not taken from the file of further fields.
@@ -107,7 +107,7 @@ def test_released_weights_have_the_score_that_their_card_names(weights, tmp_path
     out, scores = release_weights.release(run, "en_tiny_v1", card)
     released = Weights.load(out)
     assert (released.card["name"], released.card["licence"]) == ("en_tiny_v1", "CC0 1.0")
-    ((_, tally),) = evaluate(released, [text], Prepare(tokenized=True))
+    tally = evaluate(released, [text], Prepare(tokenized=True))
     expected = tally.perplexity(len(VOCABULARY))
     assert released.card["perplexity"]["mean"] == scores.mean == pytest.approx(expected.mean)
     for name, tensor in weights.tensors.items():

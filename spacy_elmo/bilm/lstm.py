@@ -190,7 +190,7 @@ class PlainLSTM(torch.autograd.Function):
     sequence, (D, B, P) and (D, B, C).
 
     All activations are kept for the backward pass: 5C numbers for each packed row and direction. If a GPU has too
-    little memory, lower `batch_tokens` or raise `accumulate_gradient`.
+    little memory, lower `batch_tokens`.
     """
 
     @staticmethod

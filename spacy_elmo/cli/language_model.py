@@ -50,20 +50,17 @@ def evaluate_cli(
     """
     from ..bilm.weights import Weights
     from ..pretraining.distributed import device
-    from ..pretraining.perplexity import NOTHING, evaluate
+    from ..pretraining.perplexity import evaluate
     from ..text.files import text_files
     from ..weight_names import find_weights
 
     weights = Weights.load(find_weights(source))
     settings = _tokenizer_settings(weights.card, lang, tokenized)
     check_out(out, ".json")
-    size, total, sources = len(weights.vocabulary), NOTHING, text_files(text)
-    with reading_bar(sources):
-        for _, tally in evaluate(weights, sources, settings, device=device(gpu_id)):
-            total += tally
-    if not total.targets:
-        raise ValueError(f"TEXT {text!r} contains no sentence, so there is nothing to evaluate")
-    result = total.perplexity(size)
+    size, files = len(weights.vocabulary), text_files(text)
+    with reading_bar(files):
+        tally = evaluate(weights, files, settings, device=device(gpu_id))
+    result = tally.perplexity(size)
     perplexities = (
         result.mean, result.forward, result.backward,
         result.mean_known, result.forward_known, result.backward_known,
@@ -135,11 +132,10 @@ def score_cli(
 
 def _tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bool) -> Prepare:
     from ..pretraining.config import Prepare
-    from ..pretraining.perplexity import settings_of
 
     if tokenized:
         return Prepare(tokenized=True)
-    return settings_of(card) if lang is None else Prepare(lang=lang)
+    return Prepare.of_card(card) if lang is None else Prepare(lang=lang)
 
 
 def _docs(texts: Iterator[Any], settings: Prepare) -> Iterator[Doc]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import signal
 import threading
 from itertools import chain
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
     from ..pretraining.corpus import Corpus
     from ..pretraining.estimate import Estimate
-    from ..pretraining.initial_weights import GivenWeights
     from ..pretraining.run import Stage
+    from ..pretraining.source_weights import SourceWeights
     from ..pretraining.trainer import Progress
 
 _HEADER = ("Step", "Epoch", "Words", "Loss", "Perplexity", "Forward", "Backward", "Words/s", "Left")
@@ -52,12 +53,12 @@ def prepare_cli(
     import_code(code)
     from ..pretraining.config import PretrainConfig
     from ..pretraining.distributed import device
-    from ..pretraining.initial_weights import read_given_weights
     from ..pretraining.prepare import prepare
+    from ..pretraining.source_weights import read_source_weights
 
     config = PretrainConfig.read(config_path, config_overrides(ctx.args), training=False)
     # Check the weights now, not after hours of tokenizing.
-    config, given = read_given_weights(config)
+    config, sources = read_source_weights(config)
     torch_device = device(gpu_id)
     texts = config.paths.text_files()
     for source, files in texts.items():
@@ -65,14 +66,12 @@ def prepare_cli(
     with reading_bar(chain(*texts.values())):
         corpus = prepare(config.paths, config.prepare, out, config.bilm.spelling, force=force)
     msg.good(f"Prepared corpus: {out}")
-    _show_corpus(corpus, config, given)
+    _show_corpus(corpus, config, sources)
     if config.training.limited:
         from ..pretraining.estimate import estimate
-        from ..pretraining.runtime import reuse_memory
 
-        reuse_memory()  # as in pretrain, which would otherwise be faster than the estimate
         msg.info(f"Training a few steps on {torch_device} to estimate the duration of the run")
-        _show_estimate(estimate(config, corpus, torch_device, given), len(corpus.train.ids))
+        _show_estimate(estimate(config, corpus, torch_device, sources), len(corpus.train.ids))
 
 
 def pretrain_cli(
@@ -103,14 +102,16 @@ def pretrain_cli(
     """
     import_code(code)
     overrides = config_overrides(ctx.args)
+    if init is not None:
+        overrides["paths.init"] = init
     from ..pretraining.run import pretrain
     from ..pretraining.trainer import PretrainingStopped
 
     stop, screen = _StopSignal(), _Screen(out, resume)
     with screen.bar:
         run = pretrain(
-            config_path, out, overrides=overrides, resume=resume, force=force, init=init, gpu_id=gpu_id,
-            stop=stop, notify=screen.show,
+            config_path, out, overrides=overrides, resume=resume, force=force, gpu_id=gpu_id, stop=stop,
+            notify=screen.show,
         )  # fmt: skip
         try:
             with contextlib.closing(run):
@@ -170,9 +171,9 @@ class _Screen:
             case Preparing(paths):
                 msg.info(f"Preparing the corpus: tokenizing {paths.raw_text}")
                 self.bar.enter_context(reading_bar(chain(*paths.text_files().values())))
-            case CorpusReady(config, corpus, given):
+            case CorpusReady(config, corpus, sources):
                 self.max_minutes = config.training.max_minutes
-                _show_corpus(corpus, config, given)
+                _show_corpus(corpus, config, sources)
                 _warn_of_busy_cores()
                 print(row(_HEADER, widths=_WIDTHS, aligns=["r"] * len(_WIDTHS)), flush=True)
             case Finished(last):
@@ -200,10 +201,10 @@ class _Screen:
             )
 
 
-def _show_corpus(corpus: Corpus, config: PretrainConfig, given: GivenWeights) -> None:
+def _show_corpus(corpus: Corpus, config: PretrainConfig, sources: SourceWeights) -> None:
     from ..pretraining.estimate import statistics
 
-    stats = statistics(config, corpus, given)
+    stats = statistics(config, corpus, sources)
     rows = [
         ("training words", f"{len(corpus.train.ids):,}"),
         ("training sentences", f"{len(corpus.train.lengths):,}"),
@@ -233,7 +234,7 @@ def _show_corpus(corpus: Corpus, config: PretrainConfig, given: GivenWeights) ->
             " usually rises again. Use more text, or lower the limit that ends the run, for example with"
             " --training.max_epochs 10. model-best keeps the best weights"
         )
-    if stats.covered == 1 and stats.held_out_covered < 1 and not any(given):
+    if stats.covered == 1 and stats.held_out_covered < 1 and not any(sources):
         repeated = 3 + int((corpus.counts[3:] > 1).sum())
         size, negatives = min(repeated, stats.vocab_size - 1), config.training.negatives
         fewer = f" and training.negatives to at most {size}" if (negatives or 0) > size else ""
@@ -260,14 +261,26 @@ def _show_estimate(estimated: Estimate, words: int) -> None:
 def _warn_of_busy_cores() -> None:
     import torch
 
-    from ..pretraining.runtime import free_cores
-
     threads, free = torch.get_num_threads(), free_cores()
     if 1 < threads and free < threads:
         msg.warn(
             f"torch uses {threads} threads, but only {max(free, 0):.1f} cores are free. The threads wait for each"
             f" other, which can make training ten times slower. Set OMP_NUM_THREADS={max(1, int(free))}"
         )
+
+
+def free_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> float:
+    """Return the number of cores that this process can use: those of the machine, or of the container's quota
+    (cgroup v2), without those that other processes kept busy in the last minute.
+
+    If torch has more threads, OpenMP's threads wait for each other, and a step can take ten times as long.
+    """
+    cores = float(os.cpu_count() or 1)
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = (cgroup / "cpu.max").read_text().split()
+        cores = min(cores, int(quota) / int(period))
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return cores - max(load - 1, 0.0)  # the load contains this process
 
 
 def _format(progress: Progress, max_minutes: float | None) -> str:
@@ -285,8 +298,8 @@ def _format(progress: Progress, max_minutes: float | None) -> str:
 def _time_left(progress: Progress, max_minutes: float | None) -> str:
     """Return the estimated time until the end of the run, or "?" if no limit tells it."""
     minutes = []
-    if progress.steps and progress.step:
-        minutes.append((progress.steps - progress.step) * progress.minutes / progress.step)
+    if progress.total_steps and progress.step:
+        minutes.append((progress.total_steps - progress.step) * progress.minutes / progress.step)
     if max_minutes is not None:
         minutes.append(max_minutes - progress.minutes)
     return _time(60 * max(min(minutes), 0.0)) if minutes else "?"

@@ -12,6 +12,7 @@ from spacy.language import Language
 from ..bilm.weights import Weights
 from ..pipeline.component import Elmo
 from ..pipeline.encode.encoder import shim_of
+from ..pretraining.config import Prepare
 from ..weight_names import find_weights, known_names
 
 LayerSelection: TypeAlias = Literal["all", "average", "top"]
@@ -101,7 +102,7 @@ def blank_pipeline(
 
 def _tokenizer_warnings(card: Mapping[str, Any], lang: str) -> list[str]:
     training_tokenizer = card.get("tokenizer")
-    tokenizer = f"spacy.blank({lang!r})"
+    tokenizer = Prepare(lang=lang).description
     if training_tokenizer in (None, tokenizer):
         return []
     return [

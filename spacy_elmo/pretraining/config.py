@@ -104,6 +104,19 @@ class Prepare(_Section):
         name = f"spacy.blank({self.lang!r})"
         return name if self.tokenizer is None else f"{name} with nlp.tokenizer = {self.tokenizer}"
 
+    @classmethod
+    def of_card(cls, card: Mapping[str, Any]) -> Prepare:
+        """Return settings for the tokenizer that a model card names."""
+        lang, tokenizer = card.get("language"), card.get("tokenizer")
+        for settings in (cls(tokenized=True), *([cls(lang=lang)] if lang else [])):
+            if settings.description == tokenizer:
+                return settings
+        raise ValueError(
+            f"No tokenizer can be created from the card of the weights, which has language {lang!r} and tokenizer"
+            f" {tokenizer!r}. Set lang (`--lang`) to use the tokenizer of a language, or tokenized (`--tokenized`) if"
+            " the words of the text are separated by spaces"
+        )
+
 
 _LIMITS = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
 
@@ -129,9 +142,6 @@ class Training(_Section):
     batch_tokens: int = Field(default=4096, ge=1)
     """Number of words in the batch of one training step. The sentences of a batch have similar lengths. If
     several processes train together, each process gets a part of the batch."""
-    accumulate_gradient: int = Field(default=1, ge=1)
-    """Number of parts into which the batch of a training step is divided. The parts are processed one after
-    the other. The division saves memory and does not change the result."""
     max_length: int = Field(default=100, ge=1)
     """Largest number of words of a training sentence. Longer sentences are split into several sentences."""
     optimizer: Literal["adamw", "adagrad", "muon"] = "adamw"
@@ -219,11 +229,6 @@ class PretrainConfig(_Section):
         if isinstance(sections, Config):
             sections["model"] = _with_pairs(sections.get("model", {}))
             sections = Config(sections).interpolate()
-        return cls.of(sections, training=training)
-
-    @classmethod
-    def of(cls, sections: Mapping[str, Any], *, training: bool = True) -> PretrainConfig:
-        """Check the sections of a parsed `.cfg` file, and return them as settings. For `training`, see `read`."""
         problems = []
         try:
             config = cls(**sections)
@@ -231,16 +236,11 @@ class PretrainConfig(_Section):
             problems = [cls._problem(e["loc"], e["input"], e["msg"]) for e in error.errors()]
         try:
             bilm = BiLMConfig.from_dict(dict(sections.get("model", {})))
-            if bilm.n_words:
-                problems.append(
-                    f"[model] n_words = {bilm.n_words}: pretraining with word input is not supported yet. Remove"
-                    " n_words, or set it to 0 for character input"
-                )
-            elif bilm.n_symbols:
-                problems.append(
-                    f"[model] n_symbols = {bilm.n_symbols}: pretraining with an alphabet is not supported yet. Remove"
-                    " n_symbols, or set it to 0 for bytes as characters"
-                )
+            for name in ("n_words", "n_symbols"):
+                if value := getattr(bilm, name):
+                    problems.append(
+                        f"[model] {name} = {value}: pretraining reads the bytes of words. Remove {name}, or set it to 0"
+                    )
         except (TypeError, ValueError) as error:
             problems.append(f"[model] {error}")
         if not problems:

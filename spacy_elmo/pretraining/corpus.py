@@ -68,7 +68,7 @@ class Sentences:
         end = int(np.searchsorted(self.offsets, words)) + 1
         return Sentences(self.ids, self.offsets[:end])
 
-    def words(self, rows: np.ndarray) -> int:
+    def count_words(self, rows: np.ndarray) -> int:
         """Return the total number of words in the sentences with the indices `rows`."""
         return int((self.offsets[rows + 1] - self.offsets[rows]).sum())
 
@@ -194,7 +194,7 @@ class Epoch:
 
 
 @dataclass
-class TrainBatch:
+class Batch:
     """A batch of sentences, as the distinct words and an index of a distinct word for each word."""
 
     types: np.ndarray
@@ -225,7 +225,7 @@ class Batcher:
         """Softmax class of `<UNK>`."""
         self._classes = softmax_classes(types, rows, bilm.config.spelling)
 
-    def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> TrainBatch:
+    def __call__(self, ids: np.ndarray, lengths: np.ndarray) -> Batch:
         """Convert sentences to a batch: `ids` (words,) of one sentence after the other, `lengths` (sentences,)."""
         # The same as `np.unique` with `return_inverse`, which would sort the words.
         is_present = np.zeros(len(self._token_ids), dtype=bool)
@@ -235,4 +235,4 @@ class Batcher:
         row_of[types] = np.arange(len(types))
         classes = np.append(self._classes[types], self._classes[-2:])
         token_ids = self._token_ids[torch.from_numpy(types)]
-        return TrainBatch(types, token_ids, classes, row_of[ids], lengths)
+        return Batch(types, token_ids, classes, row_of[ids], lengths)

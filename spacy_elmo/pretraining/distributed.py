@@ -21,7 +21,7 @@ _TIMEOUT = datetime.timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Ranks:
+class Processes:
     """The group of processes that train one model together. By default there is only this process.
 
     All processes have the same weights and optimizers, and each computes the gradients of a part of the batch. One
@@ -77,7 +77,7 @@ class Ranks:
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
-    def on_first_rank(self, work: Callable[[], object]) -> None:
+    def on_first(self, work: Callable[[], object]) -> None:
         """Call `work` in the first process while the other processes wait."""
         done = False
         try:
@@ -126,10 +126,10 @@ def device(gpu_id: int) -> torch.device:
 
 
 @contextlib.contextmanager
-def join(device: torch.device) -> Iterator[Ranks]:
+def join(device: torch.device) -> Iterator[Processes]:
     """Create a context with the group of processes that `torchrun` has started, or only this process without it."""
     if not dist.is_torchelastic_launched():
-        yield Ranks()
+        yield Processes()
         return
     backend = "gloo"
     if device.type == "cuda":
@@ -141,6 +141,6 @@ def join(device: torch.device) -> Iterator[Ranks]:
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group(backend, timeout=_TIMEOUT)
     try:
-        yield Ranks(dist.get_rank(), dist.get_world_size())
+        yield Processes(dist.get_rank(), dist.get_world_size())
     finally:
         dist.destroy_process_group()

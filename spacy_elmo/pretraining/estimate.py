@@ -13,7 +13,7 @@ import torch
 
 from .config import PretrainConfig, Training
 from .corpus import Corpus, Sentences
-from .initial_weights import GivenWeights, run_vocabulary
+from .source_weights import SourceWeights, run_vocabulary
 from .trainer import train
 
 _STEPS = 5
@@ -41,9 +41,9 @@ class Statistics:
     has none of these limits."""
 
 
-def statistics(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -> Statistics:
+def statistics(config: PretrainConfig, corpus: Corpus, sources: SourceWeights) -> Statistics:
     """Return the statistics of a corpus for a run with the settings `config`, which names the weights `given`."""
-    vocabulary = run_vocabulary(config, corpus, given)
+    vocabulary = run_vocabulary(config, corpus, sources)
     classes = set(vocabulary)
     known = np.fromiter((word in classes for word in corpus.types), bool, len(corpus.types))
     known[:3] = False  # <S>, </S> and <UNK>, even if the text itself contains "<UNK>"
@@ -93,7 +93,7 @@ class Estimate:
 
 
 def estimate(
-    config: PretrainConfig, corpus: Corpus, device: torch.device, given: GivenWeights
+    config: PretrainConfig, corpus: Corpus, device: torch.device, sources: SourceWeights
 ) -> Estimate:
     """Estimate the time and memory of a run by a few training steps and one small evaluation, whose results are
     discarded. Matrix products take only about half of a step, so the time must be measured."""
@@ -104,7 +104,7 @@ def estimate(
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         config = config.model_copy(update={"training": trial})
-        run = train(config, corpus, Path(folder), given=given, device=device)
+        run = train(config, corpus, Path(folder), sources=sources, device=device)
         rows = [*itertools.islice((row for row in run if row.step), steps)]
     first, last = rows[0], rows[-1]
     # The first step is left out, because it also fills caches and allocates memory.
@@ -113,8 +113,8 @@ def estimate(
     else:
         speed = last.tokens_per_second
     words = None
-    if last.steps:
-        words = round(last.steps * last.epoch / last.step * len(corpus.train.ids))
+    if last.total_steps:
+        words = round(last.total_steps * last.epoch / last.step * len(corpus.train.ids))
     minutes = [limits.max_minutes, words / speed / 60 if words is not None else None]
     return Estimate(
         words_per_second=speed,

@@ -1,4 +1,4 @@
-"""The loss of a training step, and its gradient. A batch can be divided into parts and among processes."""
+"""The loss of a training step, and its gradient. A batch can be divided among processes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ..bilm.head import Head
 from ..bilm.kernels.matmul import has_bfloat16
 from ..bilm.model import BiLM, PackedOutput
 from .config import Training
-from .corpus import Batcher, Sentences, TrainBatch
-from .distributed import Ranks
+from .corpus import Batch, Batcher, Sentences
+from .distributed import Processes
 from .optimizers import clip_gradients
-from .sampled_softmax import Negatives, Teacher, sampled_loss
+from .sampled_softmax import Negatives, sampled_loss
+from .teacher import Teacher
 
 
 def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
@@ -32,7 +33,7 @@ def targets(output: PackedOutput, classes: np.ndarray) -> np.ndarray:
 def loss_sum(
     bilm: BiLM,
     head: Head,
-    batch: TrainBatch,
+    batch: Batch,
     negatives: Sequence[Negatives] | None,
     dropout: float,
     teacher: Teacher | None = None,
@@ -68,9 +69,9 @@ def _full_loss(head: Head, hidden: Tensor, classes: Tensor) -> Tensor:
 class Gradient:
     """Computation of the gradients of a network and its softmax head for one training step.
 
-    A batch is divided into `accumulate_gradient` parts for each process. All parts have the same negative
-    samples. The loss of each part is divided by the number of targets of the whole batch, so the sum of the
-    gradients does not depend on the number of parts.
+    Each process computes the gradient of a part of the batch. All parts have the same negative samples. The loss of
+    each part is divided by the number of targets of the whole batch, so the sum of the gradients does not depend on the
+    number of processes.
     """
 
     def __init__(
@@ -80,11 +81,11 @@ class Gradient:
         batcher: Batcher,
         sentences: Sentences,
         settings: Training,
-        ranks: Ranks,
+        processes: Processes,
         teacher: Teacher | None,
     ) -> None:
         self._bilm, self._head, self._batcher, self._teacher = bilm, head, batcher, teacher
-        self._sentences, self._settings, self._ranks = sentences, settings, ranks
+        self._sentences, self._settings, self._processes = sentences, settings, processes
         self.dtype: str = settings.precision
         if self.dtype == "auto":
             self.dtype = "bfloat16" if has_bfloat16(bilm.device) else "float32"
@@ -105,24 +106,24 @@ class Gradient:
         settings = self._settings
         random = np.random.default_rng([settings.seed, step])
         negatives = self._negatives(random)
-        parts = self._ranks.size * settings.accumulate_gradient
-        seeds = random.integers(2**63, size=parts)
-        targets = 2 * (self._sentences.words(rows) + len(rows))
+        part, parts = self._processes.rank, self._processes.size
+        seed = int(random.integers(2**63, size=parts)[part])
+        targets = 2 * (self._sentences.count_words(rows) + len(rows))
         use_bfloat16, device = self.dtype == "bfloat16", self._bilm.device.type
         mean = 0.0
-        for part in range(self._ranks.rank, min(parts, len(rows)), self._ranks.size):
+        if part < len(rows):
             batch = self._batcher(*self._sentences.take(rows[part::parts]))
-            torch.manual_seed(int(seeds[part]))
+            torch.manual_seed(seed)
             with torch.autocast(device, torch.bfloat16, enabled=use_bfloat16):
                 total = loss_sum(
                     self._bilm, self._head, batch, negatives, settings.dropout, self._teacher
                 )
                 loss = total / targets
             loss.backward()
-            mean += float(loss.detach())
-        self._ranks.sum_gradients(self._dense, self._sparse)
+            mean = float(loss.detach())
+        self._processes.sum_gradients(self._dense, self._sparse)
         norm = clip_gradients([*self._dense, *self._sparse], settings.grad_clip)
-        return self._ranks.sum(mean), norm
+        return self._processes.sum(mean), norm
 
     def _negatives(self, random: np.random.Generator) -> list[Negatives] | None:
         if self._settings.negatives is None:

@@ -4,10 +4,8 @@ size."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -69,7 +67,7 @@ class Tally:
     def perplexity(self, vocab_size: int) -> Perplexity:
         """Compute the perplexity. The result also contains the number of softmax classes, `vocab_size`."""
         if not self.targets:
-            raise ValueError("The held-out text has no sentence to score")
+            raise ValueError("The text contains no sentence, so there is nothing to evaluate")
         loss, known = self.loss / self.targets, self.loss_known / max(self.known, 1)
         return Perplexity(
             forward=_exp(loss[0]),
@@ -117,35 +115,19 @@ def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -
     return tally(bilm, head, batcher, sentences).perplexity(len(head.weight))
 
 
-def settings_of(card: Mapping[str, Any]) -> Prepare:
-    """Return settings (section `[prepare]`) for the tokenizer that a model card names."""
-    lang, tokenizer = card.get("language"), card.get("tokenizer")
-    if tokenizer == "text as given":
-        return Prepare(tokenized=True)
-    if lang is None or tokenizer != f"spacy.blank({lang!r})":
-        raise ValueError(
-            f"No tokenizer can be created from the card of the weights, which has language {lang!r} and tokenizer"
-            f" {tokenizer!r}. Set lang (`--lang`) to use the tokenizer of a language, or tokenized (`--tokenized`) if"
-            " the words of the text are separated by spaces"
-        )
-    return Prepare(lang=lang)
-
-
 def evaluate(
-    weights: Weights, files: Iterable[Path], settings: Prepare, *, device: torch.device = _CPU
-) -> Iterator[tuple[Path, Tally]]:
-    """Yield each text file, which can be larger than memory, and its `Tally`. The weights need a softmax head."""
+    weights: Weights, files: list[Path], settings: Prepare, *, device: torch.device = _CPU
+) -> Tally:
+    """Return the `Tally` of text files, which can be larger than memory. The weights need a softmax head."""
     bilm, head = build_language_model(weights)
     bilm, head = bilm.to(device), head.to(device)
-    tokenizer = PassageTokenizer(settings)
-    for file in files:
-        total = NOTHING
-        with contextlib.closing(tokenize_files([file], tokenizer)) as texts:
-            for text in texts:
-                sentences = Sentences(text.words, np.append(0, np.cumsum(text.lengths)))
-                batcher = Batcher(bilm, text.types, weights.vocabulary)
-                total += tally(bilm, head, batcher, sentences)
-        yield file, total
+    total = NOTHING
+    with contextlib.closing(tokenize_files(files, PassageTokenizer(settings))) as texts:
+        for text in texts:
+            sentences = Sentences(text.words, np.append(0, np.cumsum(text.lengths)))
+            batcher = Batcher(bilm, text.types, weights.vocabulary)
+            total += tally(bilm, head, batcher, sentences)
+    return total
 
 
 def _exp(mean_loss: float) -> float:

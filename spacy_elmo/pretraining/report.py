@@ -72,7 +72,7 @@ def _summary(rows: Sequence[Row], config: PretrainConfig) -> list[tuple[str, str
         if best is not None:
             modules.append(Head(best["vocab_size"], config.bilm.projection))
     parameters = [sum(p.numel() for p in module.parameters()) for module in modules]
-    of_steps = f" of {last['steps']:,}" if last["steps"] else ""
+    of_steps = f" of {last['total_steps']:,}" if last["total_steps"] else ""
     summary = [
         ("Training words", f"{last['tokens']:,}; {last['epoch']:.2f} epochs, {last['step']:,}{of_steps} steps"),
         ("Minutes", f"{last['minutes']:,.1f} of training steps"),

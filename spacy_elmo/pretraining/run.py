@@ -7,9 +7,8 @@ import json
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from confection import Config
 
@@ -17,10 +16,9 @@ from ..files import atomic_file, locked_folder, remove_folder, remove_partial
 from . import distributed
 from .config import Paths, PretrainConfig
 from .corpus import DESCRIPTION, Corpus
-from .initial_weights import GivenWeights, read_given_weights
 from .prepare import prepare
 from .report import write_report
-from .runtime import reuse_memory
+from .source_weights import SourceWeights, read_source_weights
 from .trainer import CHECKPOINT, Progress, train
 
 # config.cfg is not in this list, because a run that failed when it read its text leaves only this file.
@@ -36,48 +34,35 @@ _CHANGEABLE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class FolderReady:
-    """Stage of a run: the folder of the run is locked and checked."""
+class FolderReady(NamedTuple):
+    """Stage of a run: its folder is locked and checked, and contains a checkpoint to resume from, or not."""
 
     has_checkpoint: bool
-    """True if the run continues from a checkpoint in the folder."""
 
 
-@dataclass(frozen=True)
-class Preparing:
+class Preparing(NamedTuple):
     """Stage of a run: the tokenization of the raw text begins."""
 
     paths: Paths
-    """The settings `[paths]`, which contain the paths of the raw text."""
 
 
-@dataclass(frozen=True)
-class CorpusReady:
-    """Stage of a run: the tokenized corpus is open, and training begins."""
+class CorpusReady(NamedTuple):
+    """Stage of a run: the tokenized corpus is open, and training begins. `config.model` is no longer empty."""
 
     config: PretrainConfig
-    """The settings. If the section `[model]` was empty, it now describes the network of the initial
-    weights."""
     corpus: Corpus
-    given: GivenWeights
-    """The weights files that the config names."""
+    sources: SourceWeights
 
 
-@dataclass(frozen=True)
-class Finished:
-    """Stage of a run: the run has reached a limit, and its weights are written."""
+class Finished(NamedTuple):
+    """Stage of a run: a limit is reached, and the weights are written. `last` is the last row of the log; None: the run
+    was already complete."""
 
     last: Progress | None
-    """The last row of the training log; None if the run was already complete before this call."""
 
 
 Stage = FolderReady | Preparing | CorpusReady | Finished
 """A stage of a run. `pretrain` calls `notify` with each stage that the run reaches."""
-
-
-def _tell_nobody(stage: Stage) -> None:
-    pass
 
 
 def pretrain(
@@ -87,10 +72,9 @@ def pretrain(
     overrides: Mapping[str, Any] | None = None,
     resume: bool = False,
     force: bool = False,
-    init: str | Path | None = None,
     gpu_id: int = -1,
     stop: threading.Event | None = None,
-    notify: Callable[[Stage], None] = _tell_nobody,
+    notify: Callable[[Stage], object] = lambda stage: None,
 ) -> Generator[Progress, None, None]:
     """Train a biLM on raw text, and yield each row of the training log when the row is written.
 
@@ -109,7 +93,6 @@ def pretrain(
         overrides: values that replace settings, such as {"paths.raw_text": "texts/*.txt"}.
         resume: continue the run in `out`; if `out` contains no run, start one.
         force: delete the run in `out`, and start a new one.
-        init: initial weights instead of `paths.init`: a file, or the name of a bundled or installed biLM.
         gpu_id: number of the GPU; -1: the CPU.
         stop: if another thread or a signal handler sets this event, the run ends after the current step. If
             the event is also a context manager, the training runs inside `with stop:`.
@@ -129,15 +112,12 @@ def pretrain(
         raise ValueError(
             "resume (`--resume`) continues the run in the folder, but force (`--force`) replaces it: choose one of them"
         )
-    if init is not None:
-        overrides = {**(overrides or {}), "paths.init": str(init)}
     settings, out = PretrainConfig.read(config, overrides), Path(out)
     device = distributed.device(gpu_id)
     with distributed.join(device) as processes, contextlib.ExitStack() as stack:
-        processes.on_first_rank(lambda: stack.enter_context(locked_folder(out)))
-        reuse_memory()
+        processes.on_first(lambda: stack.enter_context(locked_folder(out)))
         has_checkpoint = resume and (out / CHECKPOINT).exists()
-        settings, given = read_given_weights(settings)
+        settings, sources = read_source_weights(settings)
         corpus = None
         folder = corpus_folder(settings, out)
 
@@ -152,27 +132,27 @@ def pretrain(
                 notify(Preparing(settings.paths))
                 corpus = prepare(settings.paths, settings.prepare, folder, settings.bilm.spelling)
 
-        processes.on_first_rank(prepare_once)
+        processes.on_first(prepare_once)
         corpus = corpus or Corpus.open(folder)
         if processes.first:
-            notify(CorpusReady(settings, corpus, given))
+            notify(CorpusReady(settings, corpus, sources))
         if isinstance(stop, AbstractContextManager):
             stack.enter_context(stop)
         rows = train(
-            settings, corpus, out, given=given, resume=resume, device=device, ranks=processes, stop=stop
+            settings, corpus, out, sources=sources, resume=resume, device=device, processes=processes, stop=stop
         )  # fmt: skip
-        del given  # as large as the models
-        row = None
-        for row in rows:
+        del sources  # as large as the models
+        progress = None
+        for progress in rows:
             if processes.first:
-                if row.dev is not None:
+                if progress.dev is not None:
                     write_report(out)
-                yield row
+                yield progress
         if processes.first:
-            if row is None:
+            if progress is None:
                 # A kill may have prevented the report after the last row of the log.
                 write_report(out)
-            notify(Finished(row))
+            notify(Finished(progress))
 
 
 def prepare_run_folder(

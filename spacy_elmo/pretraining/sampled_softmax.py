@@ -4,8 +4,7 @@ With a teacher, the target is a mixture of the word and the teacher's prediction
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,13 +12,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from ..bilm.config import Precision
 from ..bilm.head import Head, LogSumExp, row_products, softmax_terms, transposed_product
-from ..bilm.kernels import native
 from ..bilm.kernels.matmul import PrepackedWeight, matmul, matmul_dtype
-from ..bilm.likelihood import build_language_model
-from ..bilm.weights import Weights
-from .corpus import TrainBatch
 
 # A teacher's probabilities make the gradient less noisy than single words. But they are not exact, so the words keep a
 # share.
@@ -170,44 +164,3 @@ def _draw(words: int, number: int, random: np.random.Generator) -> tuple[np.ndar
             # S is nearly V, so drawing until the rarest words appear would take too long.
             rest = random.permutation(np.setdiff1d(np.arange(words), drawn))
             return np.concatenate([drawn[new], rest[: number - len(new)]]), len(drawn)
-
-
-class Teacher:
-    """A trained biLM, the teacher, from which a smaller biLM learns (knowledge distillation, Hinton et al. 2015,
-    https://arxiv.org/abs/1503.02531).
-
-    Args:
-        weights: the weights of the teacher with its softmax.
-        types: the distinct words of the corpus. A batch contains indices in this list.
-    """
-
-    def __init__(self, weights: Weights, types: Sequence[str], device: torch.device) -> None:
-        bilm, head = build_language_model(weights)
-        self._bilm, self._head, self._types = bilm.to(device), head.to(device), types
-        self._is_prepared = False
-        self.digest = weights.digest()
-        """Hash of everything that determines the predictions of the teacher."""
-
-    @torch.no_grad()
-    def __call__(
-        self, batch: TrainBatch, classes: Tensor, negatives: Sequence[Negatives]
-    ) -> list[SampledProbabilities]:
-        """Return the probabilities that each direction of the teacher gives to the targets and the negative samples.
-
-        Args:
-            classes: (2, M) target class of each output of the biLM, for each direction.
-        """
-        if classes.is_cpu and not self._is_prepared:
-            precision = str(matmul_dtype(self._head.weight)).removeprefix("torch.")
-            self._bilm = self._bilm.prepare_for_inference(cast("Precision", precision))
-            self._is_prepared = True
-        if native.processor() is None:
-            # Without kernels, the bits of a cached vector depend on the batch in which it was computed, and a resumed
-            # run has an empty cache.
-            self._bilm.clear_cache()
-        token_ids = self._bilm.token_ids([self._types[row] for row in batch.types.tolist()])
-        # The network that is prepared for a CPU has its own data type.
-        with torch.autocast("cpu", enabled=False):
-            outputs = self._bilm.forward_packed(token_ids, batch.words, batch.lengths).outputs
-        directions = zip(outputs[-1], classes, negatives, strict=True)
-        return [sampled_probabilities(self._head, *direction) for direction in directions]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import json
@@ -25,19 +26,24 @@ from ..digest import Digest
 from ..files import atomic_file, remove_partial
 from .config import PretrainConfig, Training
 from .corpus import Batcher, Corpus, Epoch
-from .distributed import Ranks
-from .initial_weights import GivenWeights, initial_model
+from .distributed import Processes
 from .loss import Gradient
 from .optimizers import learn_rate, optimizers, take_step
 from .perplexity import Perplexity, perplexity
-from .sampled_softmax import Teacher
+from .source_weights import SourceWeights, initial_model
+from .teacher import Teacher
 
 _deterministic: Any = torch.utils.deterministic
 _CPU = torch.device("cpu")
-_ALONE = Ranks()
-_NONE = GivenWeights()
+_ALONE = Processes()
+_NONE = SourceWeights()
 CHECKPOINT = "checkpoint/current.pt"
 _LOG, _BEST, _LAST = "log.jsonl", "model-best.safetensors", "model-last.safetensors"
+# Option numbers of glibc's malloc.h.
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4
+# Variables that bound the caches of torch's interface to oneDNN, and of oneDNN itself.
+_CACHE_CAPACITIES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+_CAPACITY = 128  # combinations of matrix sizes; with 32, training is 7 % slower
 
 
 class PretrainingStopped(Exception):
@@ -50,7 +56,7 @@ class Progress:
     """One row of `log.jsonl`: the progress of a run after a training step."""
 
     step: int
-    steps: int
+    total_steps: int
     """Estimated number of steps of the whole run, from the limits `max_steps`, `max_epochs` and `max_tokens`;
     0 if none of these limits is set."""
     epoch: float
@@ -123,27 +129,27 @@ class Trainer:
         config: PretrainConfig,
         corpus: Corpus,
         device: torch.device,
-        ranks: Ranks,
-        given: GivenWeights,
+        processes: Processes,
+        sources: SourceWeights,
     ) -> None:
-        self.config, self._corpus, self._ranks = config, corpus, ranks
+        self.config, self._corpus, self._processes = config, corpus, processes
         settings = self._settings = config.training
         self.position, self._interval = Position(), LogInterval()
         self._sentences = corpus.train.cut(settings.max_length)
         self._batches = self._epoch()
-        self._steps = total_steps(
+        self._total_steps = total_steps(
             settings, epoch_steps=len(self._batches), epoch_tokens=len(self._sentences.ids)
         )
         with reproducible(device):
-            model = initial_model(config, corpus, given)
-        self._vocabulary, self._given_cards = model.vocabulary, model.card
+            model = initial_model(config, corpus, sources)
+        self._vocabulary, self._source_cards = model.vocabulary, model.card
         self._bilm, self._head = model.bilm.to(device), model.head.to(device)
         self._batcher = Batcher(self._bilm, corpus.types, self._vocabulary)
         teacher = None
-        if given.teacher is not None:
-            teacher = Teacher(given.teacher, corpus.types, device)
+        if sources.teacher is not None:
+            teacher = Teacher(sources.teacher, corpus.types, device)
         self._gradient = Gradient(
-            self._bilm, self._head, self._batcher, self._sentences, settings, ranks, teacher
+            self._bilm, self._head, self._batcher, self._sentences, settings, processes, teacher
         )
         self._optimizers = optimizers(
             self._bilm, self._head, settings, getattr(torch, self._gradient.dtype)
@@ -172,7 +178,7 @@ class Trainer:
         with reproducible(self._bilm.device):
             rate = self._take_step()
             # All processes use the mean of their times, because they must reach `max_minutes` in the same step.
-            seconds = self._ranks.sum(time.monotonic() - started) / self._ranks.size
+            seconds = self._processes.sum(time.monotonic() - started) / self._processes.size
             position.seconds += seconds
             self._interval.seconds += seconds
             evaluate = self.is_finished or position.step % settings.eval_every == 0
@@ -183,19 +189,19 @@ class Trainer:
     def evaluate(self) -> Progress:
         """Evaluate the weights without a training step, and return a row of the training log."""
         with reproducible(self._bilm.device):
-            rate = learn_rate(self._settings, self.position.step, self._steps)
+            rate = learn_rate(self._settings, self.position.step, self._total_steps)
             return self._report(rate, self._held_out_perplexity())
 
     def _take_step(self) -> float:
         """Take one training step and return its learning rate."""
         position, interval = self.position, self._interval
-        rows = self._batches[position.batch]
-        loss, norm = self._gradient(rows, position.step)
+        batch = self._batches[position.batch]
+        loss, norm = self._gradient(batch, position.step)
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            self._ranks.on_first_rank(functools.partial(self._raise_divergence, loss, norm))
-        rate = learn_rate(self._settings, position.step, self._steps)
+            self._processes.on_first(functools.partial(self._raise_divergence, loss, norm))
+        rate = learn_rate(self._settings, position.step, self._total_steps)
         take_step(self._optimizers, rate)
-        words = self._sentences.words(rows)
+        words = self._sentences.count_words(batch)
         interval.losses.append(loss)
         interval.grad_norm = norm
         interval.tokens += words
@@ -218,10 +224,10 @@ class Trainer:
     def _held_out_perplexity(self) -> Perplexity:
         """Return the held-out perplexity. The first process computes it for all processes."""
         result = None
-        if self._ranks.first:
+        if self._processes.first:
             sentences = self._corpus.dev.first(self._settings.eval_tokens)
             result = perplexity(self._bilm, self._head, self._batcher, sentences)
-        result = self._ranks.broadcast(result)
+        result = self._processes.broadcast(result)
         assert result is not None
         return result
 
@@ -229,7 +235,7 @@ class Trainer:
         position, interval = self.position, self._interval
         progress = Progress(
             step=position.step,
-            steps=self._steps,
+            total_steps=self._total_steps,
             epoch=position.epoch + position.batch / len(self._batches),
             tokens=position.tokens,
             loss=float(np.mean(interval.losses)) if interval.losses else None,
@@ -251,7 +257,7 @@ class Trainer:
             "language": self._corpus.lang,
             "tokenizer": self._corpus.tokenizer,
             "casing": "as in the text",
-            **self._given_cards,
+            **self._source_cards,
             **self.config.card,
             "steps": self.position.step,
             "tokens_seen": self.position.tokens,
@@ -268,9 +274,9 @@ class Trainer:
             "head": self._head.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
             "threads": torch.get_num_threads(),
-            "ranks": self._ranks.size,
+            "processes": self._processes.size,
             "precision": self._gradient.dtype,
-            "since": dataclasses.asdict(self._interval),
+            "log_interval": dataclasses.asdict(self._interval),
             **self._digests,
             **dataclasses.asdict(self.position),
         }
@@ -286,9 +292,9 @@ class Trainer:
                 )
         for name, now, remedy in (
             ("threads", torch.get_num_threads(), "OMP_NUM_THREADS"),
-            ("ranks", self._ranks.size, "`torchrun --nproc-per-node`"),
+            ("processes", self._processes.size, "`torchrun --nproc-per-node`"),
         ):
-            if state[name] != now and self._ranks.first:
+            if state[name] != now and self._processes.first:
                 warnings.warn(
                     f"The run was saved with {state[name]} {name} and continues with {now}, so its sums are rounded"
                     f" differently from those of an uninterrupted run. Set the number with {remedy}",
@@ -301,7 +307,7 @@ class Trainer:
         self._gradient.dtype = state["precision"]
         fields = dataclasses.fields(Position)
         self.position = Position(**{field.name: state[field.name] for field in fields})
-        self._interval = LogInterval(**state["since"])
+        self._interval = LogInterval(**state["log_interval"])
         self._batches = self._epoch()
 
 
@@ -310,10 +316,10 @@ def train(
     corpus: Corpus,
     out: Path,
     *,
-    given: GivenWeights = _NONE,
+    sources: SourceWeights = _NONE,
     resume: bool = False,
     device: torch.device = _CPU,
-    ranks: Ranks = _ALONE,
+    processes: Processes = _ALONE,
     stop: threading.Event | None = None,
 ) -> Iterator[Progress]:
     """Train a biLM and write checkpoints, `log.jsonl`, `model-best.safetensors` and `model-last.safetensors`
@@ -329,30 +335,33 @@ def train(
 
     Args:
         resume: continue from the checkpoint in `out`, if there is one.
-        ranks: the processes that train together. Each process calls this function with the same folder.
+        processes: the processes that train together. Each process calls this function with the same folder.
         stop: event that ends the run after the current step, with `PretrainingStopped`.
     """
+    reuse_memory()
     out.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(config, corpus, device, ranks, given)
+    trainer = Trainer(config, corpus, device, processes, sources)
     state = load_checkpoint(out) if resume else None
     if state is not None:
         trainer.load_state(state, out)
-    is_start, is_given = state is None, given.initial is not None
-    del given, state  # each is as large as the model
-    if ranks.first:
+    is_start, has_initial = state is None, sources.initial is not None
+    del sources, state  # each is as large as the model
+    if processes.first:
         _truncate(out / _LOG, -1 if is_start else trainer.position.step)
-    only_save = trainer.is_finished and ranks.broadcast(_last_step(out)) != trainer.position.step
-    if (is_start and is_given) or only_save:
+    only_save = (
+        trainer.is_finished and processes.broadcast(_last_step(out)) != trainer.position.step
+    )
+    if (is_start and has_initial) or only_save:
         progress = trainer.evaluate()
-        ranks.on_first_rank(functools.partial(_write, trainer, out, progress, save=only_save))
+        processes.on_first(functools.partial(_write, trainer, out, progress, save=only_save))
         yield progress
     while not trainer.is_finished:
         row = trainer.advance()
         step, is_finished = trainer.position.step, trainer.is_finished
-        is_stopped = stop is not None and ranks.sum(stop.is_set()) > 0 and not is_finished
+        is_stopped = stop is not None and processes.sum(stop.is_set()) > 0 and not is_finished
         save = is_stopped or is_finished or step % config.training.save_every == 0
         if save or row is not None:
-            ranks.on_first_rank(functools.partial(_write, trainer, out, row, save))
+            processes.on_first(functools.partial(_write, trainer, out, row, save))
         if row is not None:
             yield row
         if is_stopped:
@@ -457,6 +466,27 @@ def load_checkpoint(out: Path) -> dict[str, Any] | None:
             f"The checkpoint {path} cannot be read. If it is damaged, delete it to start again. If the memory or the"
             f" disk is the reason, the checkpoint may be whole: {error}"
         ) from error
+
+
+def reuse_memory() -> None:
+    """Let this process keep freed memory, and bound the memory of oneDNN's caches for matrix products.
+
+    By default, glibc returns the freed buffers of a step to the system, and the page faults of the next step take
+    a quarter of its time. The two caches keep a buffer of a few megabytes for each of 1,024 combinations of matrix
+    sizes, 7 GB for a biLM of the base size. Call this function before the first matrix product, because the bounds
+    have no effect later.
+    """
+    for name in _CACHE_CAPACITIES:
+        os.environ.setdefault(name, str(_CAPACITY))
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, TypeError, AttributeError):
+        # This C library is not glibc.
+        return
+    # Allocate nothing by mmap. A larger M_MMAP_THRESHOLD is not enough: glibc accepts at most 32 MB, but the gates of a
+    # batch of 4,096 words need more.
+    mallopt(_MMAP_MAX, 0)
+    mallopt(_TRIM_THRESHOLD, 2**31 - 1)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.cli.pretrain import _format
+from spacy_elmo.cli.pretrain import _format, free_cores
 from spacy_elmo.files import lock
 from spacy_elmo.pretraining.trainer import Progress
 from tests.commands import elmo
@@ -112,7 +112,20 @@ def test_the_second_run_is_refused(folder, command):
 def test_time_to_the_first_limit(steps, max_minutes, left):
     """The time is estimated after 10 steps in half a minute."""
     progress = Progress(
-        step=10, steps=steps, epoch=0.1, tokens=100, loss=1.0, learn_rate=0.1, grad_norm=1.0, tokens_per_second=3.3,
-        minutes=0.5,
+        step=10, total_steps=steps, epoch=0.1, tokens=100, loss=1.0, learn_rate=0.1, grad_norm=1.0,
+        tokens_per_second=3.3, minutes=0.5,
     )  # fmt: skip
     assert _format(progress, max_minutes).split()[-1] == left
+
+
+@pytest.mark.parametrize(
+    "quota, load, free",
+    [("max 100000", 0.5, 8), ("200000 100000", 0.0, 2), ("max 100000", 4, 5), (None, 9, 0)],
+)
+def test_free_cores(tmp_path, monkeypatch, quota, load, free):
+    """The load of this process itself, 1, does not count."""
+    if quota:
+        (tmp_path / "cpu.max").write_text(quota)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0, 0))
+    assert free_cores(tmp_path) == free

@@ -31,9 +31,9 @@ from spacy_elmo.bilm.weights import StartState, Weights
 from spacy_elmo.pretraining import trainer as trainer_module
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus import Corpus
-from spacy_elmo.pretraining.distributed import Ranks
-from spacy_elmo.pretraining.initial_weights import GivenWeights
+from spacy_elmo.pretraining.distributed import Processes
 from spacy_elmo.pretraining.prepare import prepare
+from spacy_elmo.pretraining.source_weights import SourceWeights
 from tests import tiny
 from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_safetensors, with_length
 from tests.pretraining.conftest import MODEL, raw_text
@@ -97,9 +97,9 @@ def load_corpus(folder: Path) -> object:
 
 def trainer(folder: Path) -> trainer_module.Trainer:
     training = {"max_steps": 3, "vocab_size": 10, "negatives": 4, "batch_tokens": 16}
-    config = PretrainConfig.of({"model": MODEL, "training": training})
+    config = PretrainConfig.read({"model": MODEL, "training": training})
     corpus = Corpus.open(folder / "corpus")
-    return trainer_module.Trainer(config, corpus, torch.device("cpu"), Ranks(), GivenWeights())
+    return trainer_module.Trainer(config, corpus, torch.device("cpu"), Processes(), SourceWeights())
 
 
 def make_checkpoint(folder: Path) -> None:

@@ -70,7 +70,7 @@ def assert_same_run(left: Path, right: Path) -> None:
     """Check that two runs have the same weights, and the same log except for the time that they took and the step at
     which they were to end."""
     assert_same_weights(left, right)
-    clock = {"minutes", "tokens_per_second", "steps"}
+    clock = {"minutes", "tokens_per_second", "total_steps"}
     mine, theirs = (
         [{key: row[key] for key in row.keys() - clock} for row in log_of(out)]
         for out in (left, right)
@@ -107,7 +107,7 @@ def make_config():
             "max_steps": 20, "vocab_size": 20, "negatives": 8, "batch_tokens": 64, "log_every": 5, "eval_every": 10,
             "save_every": 5, "warmup_steps": 2, **training,
         }  # fmt: skip
-        return PretrainConfig.of(
+        return PretrainConfig.read(
             {"model": MODEL, "training": settings, "prepare": {"tokenized": True}}
         )
 

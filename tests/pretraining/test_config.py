@@ -17,7 +17,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 
 def test_all_problems_at_once():
     with pytest.raises(ValueError) as error:
-        PretrainConfig.of(
+        PretrainConfig.read(
             {
                 "training": {"max_step": 10, "learn_rat": 0.1, "batch_tokens": -3, "zzz": 1},
                 "model": {"dim": 0, "layers": 2},
@@ -39,7 +39,9 @@ def test_all_problems_at_once():
 def test_a_config_of_a_pipeline():
     """The error names the unknown sections, but not each of their settings."""
     with pytest.raises(ValueError) as error:
-        PretrainConfig.of({"components": {"ner": "x" * 1000}, "training": {"dropout": "y" * 1000}})
+        PretrainConfig.read(
+            {"components": {"ner": "x" * 1000}, "training": {"dropout": "y" * 1000}}
+        )
     dropout, components = str(error.value).split("\n")[1:]
     assert dropout.startswith("  [training] dropout = 'yyyy") and "valid number" in dropout
     assert components == (
@@ -68,7 +70,7 @@ def test_paths_from_python():
 )  # fmt: skip
 def test_settings_that_no_run_can_have(model, training, problem):
     with pytest.raises(ValueError, match=problem):
-        PretrainConfig.of({"model": model, "training": training})
+        PretrainConfig.read({"model": model, "training": training})
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_settings_that_no_run_can_have(model, training, problem):
 )
 def test_settings_that_no_run_with_a_teacher_can_have(model, training, problem):
     with pytest.raises(ValueError, match=problem):
-        PretrainConfig.of(
+        PretrainConfig.read(
             {
                 "paths": {"teacher": "wise"},
                 "model": model,
@@ -91,9 +93,9 @@ def test_settings_that_no_run_with_a_teacher_can_have(model, training, problem):
 
 
 def test_preparing_needs_no_limit():
-    assert PretrainConfig.of({}, training=False).training.max_steps is None
+    assert PretrainConfig.read({}, training=False).training.max_steps is None
     with pytest.raises(ValueError, match="learn_rat"):
-        PretrainConfig.of({"training": {"learn_rat": 1}}, training=False)
+        PretrainConfig.read({"training": {"learn_rat": 1}}, training=False)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +108,11 @@ def test_an_option_without_its_value_is_no_one(section, field):
     sections.setdefault(section, {})[field] = True
     said = rf"\[{section}\] {field} = True: must not be true"
     with pytest.raises(ValueError, match=said):
-        PretrainConfig.of(sections)
+        PretrainConfig.read(sections)
 
 
 def test_true_is_a_value_of_a_switch():
-    config = PretrainConfig.of({"training": {"max_tokens": 1e6}, "prepare": {"tokenized": True}})
+    config = PretrainConfig.read({"training": {"max_tokens": 1e6}, "prepare": {"tokenized": True}})
     assert config.prepare.tokenized is True
     assert config.training.max_tokens == 1_000_000
 
@@ -122,7 +124,7 @@ MILLIONS = {"smoke": 0.2, "mini": 3.0, "small": 13.6, "medium": 28.0, "original"
 @pytest.mark.parametrize("name", MILLIONS)
 def test_shipped_configs(name):
     sections = load_config(CONFIGS / f"pretrain_{name}.cfg")
-    config = PretrainConfig.of(sections)
+    config = PretrainConfig.read(sections)
     with torch.device("meta"):
         parameters = sum(p.numel() for p in BiLM(config.bilm).parameters())
     assert round(parameters / 1e6, 1) == MILLIONS[name]
@@ -137,7 +139,7 @@ def test_shipped_configs(name):
 def test_the_original_is_the_paper_s():
     """The settings of bilm-tf's `bin/train_elmo.py` on three GPUs. With the gradient of the mean loss, the clip is 10 /
     20."""
-    config = PretrainConfig.of(load_config(CONFIGS / "pretrain_original.cfg"))
+    config = PretrainConfig.read(load_config(CONFIGS / "pretrain_original.cfg"))
     assert config.bilm == BiLMConfig()
     settings = config.training
     assert (settings.optimizer, settings.learn_rate, settings.grad_clip) == (

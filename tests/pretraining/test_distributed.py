@@ -12,7 +12,7 @@ import torch
 from confection import Config
 from torch import nn
 
-from spacy_elmo.pretraining import distributed as ranks
+from spacy_elmo.pretraining import distributed as processes
 from spacy_elmo.pretraining import loss
 from spacy_elmo.pretraining.trainer import load_checkpoint, save_checkpoint, train
 from tests.pretraining.conftest import assert_same_weights, log_of
@@ -70,16 +70,12 @@ def test_torchrun_equals_one_process(arguments, tmp_path):
         {"batch_tokens": 1},  # one sentence: the second process has nothing to read
         {"negatives": None, "batch_tokens": 20},
         {"optimizer": "adagrad", "learn_rate": 0.2},
-        {"dropout": 0.3, "accumulate_gradient": 2, "alone": 4},
     ],
     ids=str,
 )
 def test_two_processes_equal_one(arguments, tmp_path, settings):
-    """One process with as many parts as all processes together even draws the same dropout."""
-    alone = settings.pop("alone", 1)
     pair = start_together(command, arguments("two", **settings), tmp_path / "two.txt")
     finish(*pair)
-    settings["accumulate_gradient"] = alone
     finish(start(command, arguments("one", **settings), tmp_path / "one.txt"))
     assert_same_losses(tmp_path / "two", tmp_path / "one")
     assert (tmp_path / "two.txt.1").read_text() == ""
@@ -90,8 +86,7 @@ def test_two_processes_learn_from_a_teacher(arguments, tmp_path):
     teacher = str(tmp_path / "teacher" / "model-last.safetensors")
     more = ["--paths.teacher", teacher, "--training.vocab_size", "null"]
     finish(*start_together(command, [*arguments("two"), *more], tmp_path / "two.txt"))
-    alone = arguments("one", accumulate_gradient=2)
-    finish(start(command, [*alone, *more], tmp_path / "one.txt"))
+    finish(start(command, [*arguments("one"), *more], tmp_path / "one.txt"))
     assert_same_losses(tmp_path / "two", tmp_path / "one")
 
 
@@ -144,7 +139,7 @@ def test_a_loss_that_is_not_finite_in_one_stops_all(arguments, tmp_path):
 
 def sum_gradients() -> None:
     """Sum, in each of two processes, a gradient that only the first has, and gradients of rows of a table."""
-    with ranks.join(torch.device("cpu")) as two:
+    with processes.join(torch.device("cpu")) as two:
         dense = [nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(4))]
         tables = [nn.Parameter(torch.zeros(6, 2)), nn.Parameter(torch.zeros(6, 1))]
         dense[0].grad = torch.full((2, 3), 10.0**two.rank)
@@ -192,11 +187,11 @@ print(group())
 def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
     next(train(make_config(), corpus, tmp_path / "run"))
     saved = load_checkpoint(tmp_path / "run")
-    save_checkpoint({**saved, "ranks": 3}, tmp_path / "run")
-    with pytest.warns(UserWarning, match="3 ranks .* 1, .*nproc-per-node"):
+    save_checkpoint({**saved, "processes": 3}, tmp_path / "run")
+    with pytest.warns(UserWarning, match="3 processes .* 1, .*nproc-per-node"):
         next(train(make_config(), corpus, tmp_path / "run", resume=True))
 
 
 def test_a_gpu_that_is_not_there():
     with pytest.raises(ValueError, match="GPU 17 .`--gpu-id`.: torch finds"):
-        ranks.device(17)
+        processes.device(17)

@@ -7,8 +7,8 @@ from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.estimate import estimate, statistics
-from spacy_elmo.pretraining.initial_weights import GivenWeights
 from spacy_elmo.pretraining.prepare import prepare
+from spacy_elmo.pretraining.source_weights import SourceWeights
 from tests import tiny
 
 CPU = torch.device("cpu")
@@ -25,7 +25,7 @@ CPU = torch.device("cpu")
 )
 def test_the_whole_run(corpus, make_config, limits, words):
     config = make_config(**limits)
-    actual = estimate(config, corpus, CPU, GivenWeights())
+    actual = estimate(config, corpus, CPU, SourceWeights())
     per_epoch = len(corpus.train.ids)
     if words is not None:
         assert actual.words == pytest.approx(words * per_epoch)
@@ -40,9 +40,9 @@ def test_the_whole_run(corpus, make_config, limits, words):
 
 
 def test_minutes_limit_a_run_too(corpus, make_config):
-    actual = estimate(make_config(max_steps=None, max_minutes=1e-9), corpus, CPU, GivenWeights())
+    actual = estimate(make_config(max_steps=None, max_minutes=1e-9), corpus, CPU, SourceWeights())
     assert (actual.words, actual.minutes) == (None, 1e-9)
-    actual = estimate(make_config(max_steps=10**9, max_minutes=2.0), corpus, CPU, GivenWeights())
+    actual = estimate(make_config(max_steps=10**9, max_minutes=2.0), corpus, CPU, SourceWeights())
     assert actual.minutes == 2.0 and actual.words > 10**9
 
 
@@ -50,7 +50,7 @@ def test_it_leaves_nothing_and_draws_nothing(corpus, make_config, tmp_path, monk
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     before = torch.get_rng_state()
-    estimate(make_config(), corpus, CPU, GivenWeights())
+    estimate(make_config(), corpus, CPU, SourceWeights())
     assert torch.equal(torch.get_rng_state(), before)
     assert not [*(tmp_path / "scratch").iterdir()]
 
@@ -65,19 +65,19 @@ def small_corpus(tmp_path):
 
 
 def config(**training) -> PretrainConfig:
-    return PretrainConfig.of(
+    return PretrainConfig.read(
         {"model": {"max_characters": 12}, "training": {"max_steps": 1, "negatives": 4, **training}}
     )
 
 
 def test_shares(small_corpus):
-    actual = statistics(config(vocab_size=5, max_length=3), small_corpus, GivenWeights())
+    actual = statistics(config(vocab_size=5, max_length=3), small_corpus, SourceWeights())
     assert actual.vocab_size == 5  # <S>, </S>, <UNK>, a, b
     assert actual.covered == pytest.approx(0.7)
     assert actual.held_out_covered == pytest.approx(0.25)
     assert actual.long_words == pytest.approx(0.1)  # 12 places less two marks: 10 bytes fit
     assert actual.long_sentences == pytest.approx(1 / 3)
-    all_types = statistics(config(vocab_size=100), small_corpus, GivenWeights())
+    all_types = statistics(config(vocab_size=100), small_corpus, SourceWeights())
     assert all_types.vocab_size == 7 and all_types.covered == pytest.approx(0.9)
     assert all_types.held_out_covered == pytest.approx(0.5)
 
@@ -87,14 +87,14 @@ def test_the_vocabulary_of_given_weights(small_corpus):
     head = Head(4, bilm.config.projection)
     vocabulary = ["<S>", "</S>", "<UNK>", "c"]
     initial = Weights.from_bilm(bilm, head, vocabulary=vocabulary, card={})
-    given = PretrainConfig.of(
+    given = PretrainConfig.read(
         {
             "paths": {"init": "given.safetensors"},
             "model": bilm.config.to_dict(),
             "training": {"max_steps": 1, "vocab_size": None},
         }
     )
-    actual = statistics(given, small_corpus, GivenWeights(initial))
+    actual = statistics(given, small_corpus, SourceWeights(initial))
     assert (actual.vocab_size, actual.covered, actual.held_out_covered) == (4, 0, 0.25)
 
 
@@ -110,4 +110,4 @@ def test_the_vocabulary_of_given_weights(small_corpus):
 def test_passes(small_corpus, limits, passes):
     """The corpus has 10 training words."""
     settings = config(**{"max_steps": None, **limits})
-    assert statistics(settings, small_corpus, GivenWeights()).passes == passes
+    assert statistics(settings, small_corpus, SourceWeights()).passes == passes

@@ -15,7 +15,7 @@ from spacy_elmo.pretraining import perplexity as perplexity_module
 from spacy_elmo.pretraining import tokenize as tokenize_module
 from spacy_elmo.pretraining.config import Paths, Prepare
 from spacy_elmo.pretraining.corpus import Batcher, Sentences
-from spacy_elmo.pretraining.perplexity import NOTHING, evaluate, perplexity, settings_of
+from spacy_elmo.pretraining.perplexity import evaluate, perplexity
 from spacy_elmo.pretraining.prepare import prepare
 from tests import tiny
 from tests.pretraining.conftest import TYPES, VOCAB
@@ -109,10 +109,6 @@ def weights():
     )
 
 
-def total(found):
-    return sum((tally for _, tally in found), NOTHING).perplexity(len(VOCABULARY))
-
-
 def close(mine, other):
     names = ("forward", "backward", "mean", "forward_known", "backward_known", "mean_known")
     for name in names:
@@ -132,13 +128,13 @@ def test_equals_the_prepared_corpus(
     batcher = Batcher(weights.build_bilm(), corpus.types, VOCABULARY)
     expected = perplexity(weights.build_bilm(), weights.build_head(), batcher, corpus.dev)
     monkeypatch.setattr(tokenize_module, "_CHARACTERS_PER_TASK", characters)
-    close(total(evaluate(weights, [text_file], settings)), expected)
+    found = evaluate(weights, [text_file], settings).perplexity(len(VOCABULARY))
+    close(found, expected)
 
 
 def test_file_without_words(weights, tmp_path):
     (tmp_path / "empty.txt").write_text("\n \n")
-    ((_, tally),) = evaluate(weights, [tmp_path / "empty.txt"], Prepare(tokenized=True))
-    assert tally.targets == 0
+    assert evaluate(weights, [tmp_path / "empty.txt"], Prepare(tokenized=True)).targets == 0
 
 
 @pytest.mark.parametrize(
@@ -152,7 +148,7 @@ def test_file_without_words(weights, tmp_path):
 )
 def test_card_says_how_text_becomes_words(card, settings):
     if settings is not None:
-        assert settings_of(card) == settings
+        assert Prepare.of_card(card) == settings
         return
     with pytest.raises(ValueError, match="`--lang`.* or tokenized .`--tokenized`"):
-        settings_of(card)
+        Prepare.of_card(card)

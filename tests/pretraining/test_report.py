@@ -13,7 +13,7 @@ from tests.pretraining.conftest import MODEL
 
 def row(step, **fields):
     return {
-        "step": step, "steps": 40, "epoch": step / 10, "tokens": 100 * step, "loss": 5.0, "learn_rate": 0.001,
+        "step": step, "total_steps": 40, "epoch": step / 10, "tokens": 100 * step, "loss": 5.0, "learn_rate": 0.001,
         "grad_norm": 0.5, "tokens_per_second": 1000.0, "minutes": step / 600, "dev": None, "best": False, **fields,
     }  # fmt: skip
 
@@ -27,7 +27,7 @@ def perplexity(mean):
 
 def config(**card):
     model = {**MODEL, "layers": 1}
-    return PretrainConfig.of({"model": model, "training": {"max_steps": 40}, "card": card})
+    return PretrainConfig.read({"model": model, "training": {"max_steps": 40}, "card": card})
 
 
 class Page(HTMLParser):

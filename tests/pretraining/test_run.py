@@ -5,20 +5,17 @@ import threading
 import pytest
 from confection import Config
 
-from spacy_elmo import (
+from spacy_elmo import Weights, pretrain, weight_names
+from spacy_elmo.pretraining import corpus as corpus_module
+from spacy_elmo.pretraining.corpus import DATA_FILES
+from spacy_elmo.pretraining.run import (
     CorpusReady,
     Finished,
     FolderReady,
     Preparing,
-    PretrainingStopped,
-    Weights,
-    pretrain,
-    weight_names,
+    prepare_run_folder,
 )
-from spacy_elmo.pretraining import corpus as corpus_module
-from spacy_elmo.pretraining.corpus import DATA_FILES
-from spacy_elmo.pretraining.run import prepare_run_folder
-from spacy_elmo.pretraining.trainer import load_checkpoint
+from spacy_elmo.pretraining.trainer import PretrainingStopped, load_checkpoint
 from tests.disk import tree
 from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
 
@@ -50,19 +47,15 @@ def test_a_config_is_a_file_its_sections_or_settings(make_run_config, tmp_path):
         assert_same_weights(tmp_path / name, tmp_path / "settings")
 
 
-@pytest.mark.parametrize("by_argument", [True, False])
-def test_initial_weights_have_a_name(make_run_config, tmp_path, monkeypatch, by_argument):
+def test_initial_weights_have_a_name(make_run_config, tmp_path, monkeypatch):
     list(pretrain(make_run_config(), tmp_path / "first"))
     (tmp_path / "bundled").mkdir()
     monkeypatch.setattr(weight_names, "FOLDER", tmp_path / "bundled")
     given = Weights.load(tmp_path / "first/model-best.safetensors")
     given.save(tmp_path / "bundled/en_toy.safetensors")
     sections = make_run_config().model_dump()
-    if by_argument:
-        sections["training"]["vocab_size"] = None  # which requires initial weights
-    else:
-        sections["paths"]["init"] = "en_toy"
-    start = next(pretrain(sections, tmp_path / "run", init="en_toy" if by_argument else None))
+    sections["training"]["vocab_size"] = None  # which requires initial weights
+    start = next(pretrain(sections, tmp_path / "run", overrides={"paths.init": "en_toy"}))
     assert start.step == 0
     assert start.dev.mean == pytest.approx(given.card["perplexity"]["mean"], rel=1e-6)
     weights = Weights.load(tmp_path / "run/model-best.safetensors")
@@ -78,7 +71,7 @@ def test_the_caller_is_told_of_every_stage(make_run_config, text_file, tmp_path)
     assert folder == FolderReady(has_checkpoint=False)
     assert preparing == Preparing(make_run_config().paths)
     assert preparing.paths.text_files() == {str(text_file): [text_file]}
-    assert isinstance(ready, CorpusReady) and ready.given == (None, None)
+    assert isinstance(ready, CorpusReady) and ready.sources == (None, None)
     assert "barks" in ready.corpus.types and first.step == 5
     *_, last = rows
     assert stages[3:] == [Finished(last)]

@@ -15,7 +15,8 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus import Batcher
 from spacy_elmo.pretraining.loss import targets
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.sampled_softmax import Negatives, Teacher
+from spacy_elmo.pretraining.sampled_softmax import Negatives
+from spacy_elmo.pretraining.teacher import Teacher
 from tests.pretraining.conftest import assert_same_run
 
 

@@ -30,7 +30,7 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
     entropy = (math.log(6) + math.log(3)) / (20 / 3)
     assert 0.95 * math.exp(entropy) < dev[-1].forward < 1.3 * math.exp(entropy)
     assert dev[-1].vocab_size == len(corpus.vocabulary(20))
-    assert rows[-1].step == rows[-1].steps == 300
+    assert rows[-1].step == rows[-1].total_steps == 300
     assert [row["step"] for row in log_of(tmp_path / "run")] == [row.step for row in rows]
     best = Weights.load(tmp_path / "run/model-best.safetensors")
     assert best.card["perplexity"]["mean"] == min(d.mean for d in dev)
@@ -41,7 +41,7 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
     "settings",
     [
         {},
-        {"dropout": 0.2, "accumulate_gradient": 3},
+        {"dropout": 0.2},
         {"negatives": None},
         {"optimizer": "adagrad"},
         {"optimizer": "muon", "weight_decay": 0.01, "negatives": None, "dropout": 0.1},
@@ -195,21 +195,6 @@ def test_a_damaged_log_is_cut_at_the_damage(corpus, make_config, tmp_path):
     log.write_text(lines[0] + "\0\0\0")
     list(train(make_config(max_steps=25), corpus, tmp_path / "run", resume=True))
     assert [row["step"] for row in log_of(tmp_path / "run")] == [rows[0].step, 25]
-
-
-@pytest.mark.parametrize(
-    "settings", [{}, {"negatives": None}, {"batch_tokens": 10, "optimizer": "adagrad"}], ids=str
-)
-def test_parts_of_a_batch_sum_up_to_its_step(corpus, make_config, tmp_path, settings):
-    """A batch may have fewer sentences than parts."""
-    rows = []
-    for parts in (1, 5):
-        config = make_config(precision="float32", accumulate_gradient=parts, **settings)
-        rows.append(list(train(config, corpus, tmp_path / str(parts))))
-    for key in ("loss", "grad_norm"):
-        whole, summed = ([getattr(row, key) for row in run] for run in rows)
-        assert summed == pytest.approx(whole, rel=1e-5)
-    assert rows[0][-1].dev.mean == pytest.approx(rows[1][-1].dev.mean, rel=1e-5)
 
 
 def test_patience(corpus, make_config, tmp_path, monkeypatch):

@@ -15,13 +15,13 @@ from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus import Corpus
 from spacy_elmo.pretraining.estimate import statistics
-from spacy_elmo.pretraining.initial_weights import (
-    GivenWeights,
-    InitialModel,
-    initial_model,
-    read_given_weights,
-)
 from spacy_elmo.pretraining.run import CorpusReady, prepare_run_folder, pretrain
+from spacy_elmo.pretraining.source_weights import (
+    InitialModel,
+    SourceWeights,
+    initial_model,
+    read_source_weights,
+)
 from spacy_elmo.pretraining.trainer import Progress, train
 from tests.pretraining.conftest import log_of
 
@@ -57,14 +57,14 @@ def make_config(make_run_config, tmp_path):
 
 def model(config: PretrainConfig, corpus: Corpus) -> InitialModel:
     """Return the network of a run before its first step."""
-    config, given = read_given_weights(config)
+    config, given = read_source_weights(config)
     return initial_model(config, corpus, given)
 
 
 def rows_of(config: PretrainConfig, corpus: Corpus, out: Path, **options) -> Iterator[Progress]:
     """Train from the weights that the config names."""
-    config, given = read_given_weights(config)
-    return train(config, corpus, out, given=given, **options)
+    config, given = read_source_weights(config)
+    return train(config, corpus, out, sources=given, **options)
 
 
 def test_words_keep_their_rows_and_others_start_at_random(make_config, corpus, given):
@@ -133,7 +133,11 @@ def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_p
     with pytest.raises(FileNotFoundError, match=r"there is no file .*given\.safetensors"):
         next(pretrain(config, out, force=True))
     with pytest.raises(ValueError, match="which force .`--force`. would delete"):
-        next(pretrain(config, out, force=True, init=out / "model-best.safetensors"))
+        next(
+            pretrain(
+                config, out, force=True, overrides={"paths.init": out / "model-best.safetensors"}
+            )
+        )
     (out / "model-best.safetensors").rename(given)
     given.write_bytes(given.read_bytes()[:-9])
     with pytest.raises(ValueError, match="not a readable weights file"):
@@ -170,8 +174,8 @@ def test_the_file_is_read_once(make_config, given, tmp_path, monkeypatch):
     next(pretrain(config, tmp_path / "run", notify=stages.append))
     assert reads == [given]
     (ready,) = (stage for stage in stages if isinstance(stage, CorpusReady))
-    assert ready.config.bilm == make_config().bilm and ready.given.initial.vocabulary == GIVEN
-    assert statistics(ready.config, ready.corpus, ready.given).vocab_size == len(GIVEN)
+    assert ready.config.bilm == make_config().bilm and ready.sources.initial.vocabulary == GIVEN
+    assert statistics(ready.config, ready.corpus, ready.sources).vocab_size == len(GIVEN)
 
 
 def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tmp_path):
@@ -206,4 +210,4 @@ def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tm
 def test_a_corpus_of_another_language_or_spelling_is_refused(make_config, corpus, prepared, said):
     """The card of the weights has the language of the corpus, and the report that of the config."""
     with pytest.raises(ValueError, match=said):
-        initial_model(make_config(), dataclasses.replace(corpus, **prepared), GivenWeights())
+        initial_model(make_config(), dataclasses.replace(corpus, **prepared), SourceWeights())

@@ -16,7 +16,7 @@ from .config import PretrainConfig
 from .corpus import Corpus
 
 
-class GivenWeights(NamedTuple):
+class SourceWeights(NamedTuple):
     """The weights files that the config names."""
 
     initial: Weights | None = None
@@ -37,7 +37,7 @@ class InitialModel:
     """Fields for the model card of the trained weights: the cards of the initial weights and of the teacher."""
 
 
-def read_given_weights(config: PretrainConfig) -> tuple[PretrainConfig, GivenWeights]:
+def read_source_weights(config: PretrainConfig) -> tuple[PretrainConfig, SourceWeights]:
     """Read and check the weights of `paths.init` and `paths.teacher`. Return the config, whose section `[model]`
     describes the network of `paths.init` if it was empty, and the weights."""
     initial = teacher = None
@@ -56,7 +56,7 @@ def read_given_weights(config: PretrainConfig) -> tuple[PretrainConfig, GivenWei
                 f"paths.teacher = {config.paths.teacher} has {_described(teacher.config.spelling)}, but [model] has"
                 f" {_described(config.bilm.spelling)}. Use the values of the teacher"
             )
-    return config, GivenWeights(initial, teacher)
+    return config, SourceWeights(initial, teacher)
 
 
 def _read_initial(config: PretrainConfig, path: str) -> tuple[PretrainConfig, Weights]:
@@ -89,17 +89,17 @@ def _check_language(config: PretrainConfig, name: str, weights: Weights) -> None
         )
 
 
-def run_vocabulary(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -> list[str]:
+def run_vocabulary(config: PretrainConfig, corpus: Corpus, sources: SourceWeights) -> list[str]:
     """Return the word of each softmax class: the most frequent words of the corpus, or, if
     `training.vocab_size` is null, the vocabulary of the teacher or of the initial weights."""
     if config.training.vocab_size is not None:
         return corpus.vocabulary(config.training.vocab_size)
-    weights = given.teacher or given.initial
+    weights = sources.teacher or sources.initial
     assert weights is not None, "checked by PretrainConfig"
     return weights.vocabulary
 
 
-def initial_model(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -> InitialModel:
+def initial_model(config: PretrainConfig, corpus: Corpus, sources: SourceWeights) -> InitialModel:
     """Return a network with the weights of `paths.init`, or with random weights (seed: `training.seed`).
 
     The softmax head has one row of weights per word. The rows of words that are in the vocabulary of
@@ -115,14 +115,14 @@ def initial_model(config: PretrainConfig, corpus: Corpus, given: GivenWeights) -
             f"The corpus was prepared with {_described(corpus.spelling)}, but [model] has"
             f" {_described(config.bilm.spelling)}. Prepare the text again, or change [model] unicode_form and replace"
         )
-    vocabulary = run_vocabulary(config, corpus, given)
+    vocabulary = run_vocabulary(config, corpus, sources)
     torch.manual_seed(config.training.seed)
     bilm = BiLM(config.bilm)
     head = Head(len(vocabulary), config.bilm.projection)
     # The cards contain sources and licences.
-    cards = {"init": given.initial, "teacher": given.teacher}
+    cards = {"init": sources.initial, "teacher": sources.teacher}
     card: dict[str, object] = {name: w.card for name, w in cards.items() if w is not None}
-    if (initial := given.initial) is None:
+    if (initial := sources.initial) is None:
         return InitialModel(bilm, head, vocabulary, card)
     bilm.load_state_dict(initial.build_bilm().state_dict())
     if (initial_head := initial.build_head()) is not None:
