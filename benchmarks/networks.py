@@ -106,7 +106,8 @@ def _bilm(bilm: BiLM, precision: Any) -> Network:
     @torch.no_grad()
     def run(prepared: list[tuple[list[str], Any, list[int]]]) -> None:
         for types, words, lengths in prepared:
-            bilm(bilm.token_ids(types), words, lengths)
+            ids = bilm.token_ids(types)
+            collections.deque(bilm.forward_chunks(ids, words, lengths, len(words)), maxlen=0)
 
     return Network(prepare, run, bilm.clear_cache)
 
@@ -123,7 +124,7 @@ def _pipe(nlp: Language) -> Network:
         collections.deque(nlp.pipe(stream, batch_size=batch), maxlen=0)
 
     def clear_cache() -> None:
-        shim_of(nlp.get_pipe("elmo").model).clear_cache()
+        shim_of(nlp.get_pipe("elmo").model).bilm_for_inference().clear_cache()
 
     return Network(prepare, run, clear_cache if "elmo" in nlp.pipe_names else None)
 

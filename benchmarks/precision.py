@@ -7,27 +7,24 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import spacy
 import torch
+from spacy.tokens import Doc
 
-from benchmarks.networks import batches
 from benchmarks.sentences import SAMPLE, read_sentences
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.weight_names import find_weights
 
 
-@torch.no_grad()
-def layers(bilm: BiLM, sentences: list[list[str]]) -> torch.Tensor:
+def layers(weights: str, precision: str, sentences: list[list[str]]) -> torch.Tensor:
     """Return (L+1, N, 2P), the layers of all words."""
-    outputs = []
-    for batch in batches(sentences, 64):
-        types, words = np.unique([w for sentence in batch for w in sentence], return_inverse=True)
-        ids = bilm.token_ids(types.tolist())
-        outputs.append(bilm(ids, words, [len(sentence) for sentence in batch]).layers)
-    return torch.cat(outputs, 1)
+    nlp = spacy.blank("en")
+    get_spans = {"@misc": "spacy-elmo.doc.v1"}
+    nlp.add_pipe(
+        "elmo", config={"weights": weights, "precision": precision, "get_spans": get_spans}
+    )
+    docs = nlp.pipe(Doc(nlp.vocab, words=words) for words in sentences)
+    return torch.from_numpy(np.concatenate([doc._.elmo_layers for doc in docs], 1))
 
 
 def main() -> None:
@@ -38,11 +35,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=20_000)
     args = parser.parse_args()
     sentences = [words for words in read_sentences(args.text, args.words) if words]
-    precisions: list[Any] = ["float32", "bfloat16"]
-    exact, other = (
-        layers(Weights.load(find_weights(args.weights)).build_bilm().prepare_for_inference(precision), sentences)
-        for precision in precisions
-    )  # fmt: skip
+    exact, other = (layers(args.weights, each, sentences) for each in ("float32", "bfloat16"))
     print(f"{exact.shape[1]:,} words\n{'cosine to float32':20}{'least':>10}{'1 %':>10}{'mean':>10}")
     for layer, cosines in enumerate(torch.nn.functional.cosine_similarity(exact, other, dim=2)):
         figures = (cosines.min(), cosines.quantile(0.01), cosines.mean())

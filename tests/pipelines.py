@@ -137,7 +137,7 @@ def autograd(nlp: Language, batch: list[Example], names: Iterable[str]) -> dict[
         scale, labels = mix.get_param("scale").item(), nlp.get_pipe(name).labels
         for example in batch:
             words = [token.text for token in example.reference]
-            layers = reference(*tiny.batch(reference, [words])).layers
+            layers = tiny.forward(reference, [words]).layers
             mixed = (1 + scale) * (torch.softmax(scalars, 0)[:, None, None] * layers).sum(0)
             gold = torch.tensor([labels.index(token.tag_) for token in example.reference])
             loss = loss + torch.nn.functional.cross_entropy(

@@ -99,7 +99,7 @@ def test_gradients(dtype, most):
         model = model.to(device)
         model.zero_grad()
         with torch.autocast(device, dtype, enabled=device == "cuda" and dtype != torch.float32):
-            loss = model(*tiny.batch(model, SENTENCES)).layers.square().mean()
+            loss = tiny.forward(model, SENTENCES).layers.square().mean()
         loss.backward()
         gradients.append([parameter.grad.cpu().clone() for parameter in model.parameters()])
     for cpu, gpu in zip(*gradients, strict=True):

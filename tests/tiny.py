@@ -1,6 +1,7 @@
 """Tiny random biLMs, and batches for them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM, BiLMOutput
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.spelling import N_MARKS
 from spacy_elmo.bilm.weights import Weights
 
@@ -53,14 +54,40 @@ def save(path: Path, card: dict[str, Any] | None = None, **fields: Any) -> Path:
 def batch(
     model: BiLM, sentences: Sequence[Sequence[str]]
 ) -> tuple[torch.Tensor, np.ndarray, list[int]]:
-    """Return the first arguments of `BiLM.forward`: token ids of the distinct words, their rows, the lengths."""
+    """Return the first arguments of `BiLM.forward_packed`: token ids of the distinct words, their rows, the lengths."""
     types = sorted({word for sentence in sentences for word in sentence})
     rows = {word: row for row, word in enumerate(types)}
     words = np.array([rows[word] for sentence in sentences for word in sentence], dtype=np.int64)
     return model.token_ids(types), words, [len(sentence) for sentence in sentences]
 
 
+@dataclass
+class Output:
+    """Layers of N words, (L+1, N, 2P), and the final LSTM states, for L layers and the width P of one direction."""
+
+    layers: torch.Tensor
+    state: tuple[torch.Tensor, torch.Tensor]
+
+
+def forward(model: BiLM, sentences: Sequence[Sequence[str]], **options: Any) -> Output:
+    """Compute the layers of sentences by `BiLM.forward_packed`, which has these options, with an autograd graph."""
+    token_ids, words, lengths = batch(model, sentences)
+    packed = model.forward_packed(token_ids, words, lengths, **options)
+    is_word = packed.sequence < len(token_ids)
+    layers = [packed.tokens[packed.sequence[is_word]].repeat(1, 2)]
+    for y in packed.outputs:
+        by_place = [y.new_zeros(len(is_word), y.shape[2]) for _ in y]
+        for direction, places in enumerate(packed.packing.positions):
+            by_place[direction] = by_place[direction].index_copy(
+                0, torch.from_numpy(places).to(y.device), y[direction]
+            )
+        layers.append(torch.cat(by_place, 1)[is_word])
+    return Output(torch.stack(layers), packed.state)
+
+
 @torch.no_grad()
-def read(model: BiLM, sentences: Sequence[Sequence[str]], *args: Any, **kwargs: Any) -> BiLMOutput:
-    """Compute `BiLM.forward` for sentences given as words."""
-    return model(*batch(model, sentences), *args, **kwargs)
+def read(
+    model: BiLM, sentences: Sequence[Sequence[str]], state: Any = None, **options: Any
+) -> Output:
+    """Compute `forward` without a graph."""
+    return forward(model, sentences, state=state, **options)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .head import Head
-from .model import BiLM
+from .model import BiLM, sequences
 from .packing import Lengths
 from .spelling import BOS, EOS, UNK, Spelling
 from .weights import Weights
@@ -83,48 +83,28 @@ def log_probabilities(
         max_words: approximate number of words that are processed together. A larger batch is processed in
             chunks, with the same result.
     """
-    targets, starts, ends = _targets(classes, words, lengths)
-    sentence = np.repeat(np.arange(len(ends)), ends - starts)
-    # The index of the target that each direction predicts after a word.
-    following = np.arange(len(words)) + sentence + np.array([[1], [0]])
-    # The index of the target that each direction predicts after its opening boundary: the first, or the last.
-    opening = np.stack([starts, ends]) + np.arange(len(ends))
-    scores = np.empty(targets.shape, dtype=np.float32)
-    opening_scores = head.log_softmax(opening_states(bilm)).cpu().numpy()
-    for direction in (0, 1):
-        columns = opening[direction]
-        scores[direction, columns] = opening_scores[direction, targets[direction, columns]]
+    tokens = sequences(words, lengths, len(token_ids))
+    targets = classes[tokens]
+    # Positions in the concatenated sequences `<S> w1 .. wn </S>`: of the boundaries, and of the words.
+    last = np.cumsum(np.asarray(lengths, dtype=np.int64) + 2) - 1
+    first = np.append(0, last + 1)[:-1]
+    places = np.delete(np.arange(len(tokens)), np.stack([first, last]))
+    scores = np.empty((2, len(tokens)), dtype=np.float32)
+    opening = head.log_softmax(opening_outputs(bilm)).cpu().numpy()
+    for direction, predicted in enumerate((first + 1, last - 1)):
+        scores[direction, predicted] = opening[direction, targets[predicted]]
     for chunk in bilm.forward_chunks(token_ids, words, lengths, max_words):
         for direction, hidden in enumerate(chunk.layers[-1]):
-            columns = following[direction, chunk.words[direction]]
-            chunk_targets = torch.from_numpy(targets[direction, columns]).to(hidden.device)
-            scores[direction, columns] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
-    # The closing boundary is the last target of a sentence forward, and the first one backward. The target at this
-    # index is the one that the other direction predicts after its opening boundary.
+            predicted = places[chunk.words[direction]] + (1, -1)[direction]
+            chunk_targets = torch.from_numpy(targets[predicted]).to(hidden.device)
+            scores[direction, predicted] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
     return LogProbabilities(
-        words=np.stack([np.delete(scores[0], opening[1]), np.delete(scores[1], opening[0])]),
-        closing=np.stack([scores[0, opening[1]], scores[1, opening[0]]]),
+        words=scores[:, places], closing=np.stack([scores[0, last], scores[1, first]])
     )
 
 
-def _targets(
-    classes: np.ndarray, words: np.ndarray, lengths: Lengths
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the classes that each direction predicts in a batch of B sentences with N words, (2, N + B).
-
-    In the order of the text, the targets of a sentence are `w1 .. wn </S>` forward and `<S> w1 .. wn`
-    backward. Also return the start of each sentence in `words`, (B,), and its end, (B,).
-    """
-    ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
-    starts = np.append(0, ends)[:-1]
-    word_classes = classes[words]
-    forward = np.insert(word_classes, ends, classes[-1])
-    backward = np.insert(word_classes, starts, classes[-2])
-    return np.stack([forward, backward]), starts, ends
-
-
 @torch.no_grad()
-def opening_states(bilm: BiLM) -> Tensor:
+def opening_outputs(bilm: BiLM) -> Tensor:
     """Return the output of the top LSTM layer after the boundary that each direction processes first (`<S>`
     forward, `</S>` backward), (2, projection). This output is the same for every sentence."""
     no_words = np.zeros(0, dtype=np.int64)

@@ -23,20 +23,6 @@ from .token_encoder import TokenCache, WordEncoder, token_encoder
 
 
 @dataclass
-class BiLMOutput:
-    """Outputs and final LSTM states of a batch of B sentences, which have N words together.
-
-    L: LSTM layers; P: width of the outputs of one direction; C: LSTM cells of one direction.
-    """
-
-    layers: Tensor
-    """Layers of the words, (L+1, N, 2P), sentence after sentence, without boundaries. Layer 0 is [token
-    vector ; token vector]; layer l is [forward_l ; backward_l]."""
-    state: tuple[Tensor, Tensor]
-    """LSTM states h (L, 2, B, P) and c (L, 2, B, C) after the last time step of each sentence."""
-
-
-@dataclass
 class PackedOutput:
     """Inputs and packed outputs of the LSTM layers for a batch of B sentences (see `Packing`).
 
@@ -52,7 +38,8 @@ class PackedOutput:
     outputs: list[Tensor]
     """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions."""
     state: tuple[Tensor, Tensor]
-    """LSTM states after the last time step; see `BiLMOutput.state`."""
+    """LSTM states h (L, 2, B, P) and c (L, 2, B, C) after the last time step of each sentence, for L layers of C
+    cells."""
 
 
 @dataclass
@@ -139,23 +126,6 @@ class BiLM(nn.Module):
         (K, max_characters). The spelling rule of the configuration is applied to the words first."""
         return self.encoder.ids(self.spelling(words))
 
-    def forward(
-        self,
-        token_ids: Tensor,
-        words: np.ndarray,
-        lengths: Lengths,
-        state: tuple[Tensor, Tensor] | None = None,
-        *,
-        closing: bool = False,
-    ) -> BiLMOutput:
-        """Compute the layers of every word of a batch. For the arguments, see `forward_packed`."""
-        packed = self.forward_packed(token_ids, words, lengths, state=state, closing=closing)
-        token = nn.functional.embedding(self._index(words), packed.tokens)
-        forward, backward = (self._index(rows) for rows in packed.packing.word_rows)
-        layers = [torch.cat([token, token], 1)]
-        layers += [torch.cat([y[0, forward], y[1, backward]], 1) for y in packed.outputs]
-        return BiLMOutput(layers=torch.stack(layers), state=packed.state)
-
     def forward_packed(
         self,
         token_ids: Tensor,
@@ -179,7 +149,7 @@ class BiLM(nn.Module):
         """
         tokens = self.encoder(self._with_boundaries(token_ids).to(self.device))
         packing = Packing.of(lengths, closing=closing)
-        sequence = _sequences(words, lengths, len(token_ids))
+        sequence = sequences(words, lengths, len(token_ids))
         # Not tokens[...], because with several threads its backward pass adds in another order each time.
         x = nn.functional.embedding(self._index(sequence[packing.positions]), tokens)
         h, c = self._initial_state(state, packing)
@@ -214,8 +184,8 @@ class BiLM(nn.Module):
         """
         ids = self._with_boundaries(token_ids)
         packing = Packing.of(lengths)
-        sequence = _sequences(words, lengths, len(token_ids))
-        word_numbers = _sequences(np.arange(len(words)), lengths, len(words))
+        sequence = sequences(words, lengths, len(token_ids))
+        word_numbers = sequences(np.arange(len(words)), lengths, len(words))
         h, c = self._initial_state(state, packing)
         start, boundaries = 0, len(lengths)  # the first step processes the opening boundaries
         for batch_sizes in packing.chunks(max_words):
@@ -295,7 +265,7 @@ def is_finite(tensor: Tensor) -> bool:
     return not tensor.numel() or all(math.isfinite(extreme.item()) for extreme in tensor.aminmax())
 
 
-def _sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
+def sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
     """Return the concatenated sequences `<S> w1 .. wn </S>` of all sentences. Each token is an integer: the
     value in `words` for a word, `n_types` for `<S>`, and `n_types + 1` for `</S>`."""
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))

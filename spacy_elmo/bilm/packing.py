@@ -33,8 +33,6 @@ class Packing:
     """Index of the sentence at each rank, (B,)."""
     positions: np.ndarray
     """Position of the token of each packed row in the concatenated sequences, for each direction, (2, M)."""
-    word_rows: np.ndarray
-    """Packed row of each word of the batch, for each direction, (2, N)."""
 
     @classmethod
     def of(cls, lengths: Lengths, *, closing: bool = False) -> Packing:
@@ -59,17 +57,7 @@ class Packing:
         first = np.concatenate([[0], np.cumsum(sizes + 2)])[:-1]
         last = first + sizes + 1
         positions = np.stack([first[order][rank] + step, last[order][rank] - step])
-        ranks = np.empty_like(order)
-        ranks[order] = np.arange(len(order))
-        sentence = np.repeat(np.arange(len(sizes)), sizes)
-        word_step = np.arange(len(sentence)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
-        word_rows = np.stack(
-            [
-                offsets[word_step] + ranks[sentence],
-                offsets[sizes[sentence] + 1 - word_step] + ranks[sentence],
-            ]
-        )
-        return cls(batch_sizes.tolist(), order, positions, word_rows)
+        return cls(batch_sizes.tolist(), order, positions)
 
     def chunks(self, max_words: int) -> Iterator[list[int]]:
         """Split `batch_sizes` into consecutive parts of about `max_words` words each, without opening

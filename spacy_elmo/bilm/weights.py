@@ -47,8 +47,8 @@ class StartState:
         return StartState(self.h.to(dtype), self.c.to(dtype))
 
     def for_batch(self, sentences: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Repeat the state for a batch of B sentences, as the argument `state` of `BiLM.forward`: h
-        (layers, 2, B, projection) and c (layers, 2, B, cells), both float32."""
+        """Repeat the state for a batch of B sentences, as the argument `state` of `BiLM.forward_chunks`:
+        h (layers, 2, B, projection) and c (layers, 2, B, cells), both float32."""
         h, c = (
             t.to(device, torch.float32)[:, :, None].expand(-1, -1, sentences, -1)
             for t in (self.h, self.c)

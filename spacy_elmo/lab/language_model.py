@@ -16,7 +16,7 @@ from ..bilm.head import log_softmax
 from ..bilm.likelihood import (
     build_language_model,
     log_probabilities,
-    opening_states,
+    opening_outputs,
     softmax_classes,
 )
 from ..bilm.model import plain_inference
@@ -78,7 +78,7 @@ class LanguageModel:
         with plain_inference(_CPU):
             self._bilm = bilm.prepare_for_inference("float32")
             self._head = head.prepare_for_inference()
-            self._opening = opening_states(self._bilm)
+            self._opening = opening_outputs(self._bilm)
         self._vocabulary = weights.vocabulary
         self._rows = {word: row for row, word in enumerate(weights.vocabulary)}
         self._special_rows = torch.tensor([self._rows[word] for word in (BOS, EOS, UNK)])

@@ -26,6 +26,7 @@ from spacy_elmo.bilm.token_encoder import LexiconEncoder, WordEncoder
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.encode.shim import write_means
 from spacy_elmo.weight_names import bundled_names, find_weights
+from tests import tiny
 
 GOLDEN = Path(__file__).with_name("golden.json")
 """File with the expected digests: {network: {kind of text: digest}}."""
@@ -104,11 +105,7 @@ def _fill(module: nn.Module, random: np.random.Generator) -> None:
 
 def layers_of(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> np.ndarray:
     """Compute the layers of all words of some sentences in one batch, (layers, words, width)."""
-    rows = {word: row for row, word in enumerate(dict.fromkeys(w for s in sentences for w in s))}
-    words = np.array([rows[word] for sentence in sentences for word in sentence], dtype=np.int64)
-    with torch.no_grad():
-        output = bilm(bilm.token_ids(list(rows)), words, [len(sentence) for sentence in sentences])
-    return output.layers.numpy()
+    return tiny.read(bilm, sentences).layers.numpy()
 
 
 def digest(numbers: np.ndarray) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 from spacy_elmo.bilm.kernels import native
 from spacy_elmo.weight_names import bundled_names
+from tests import tiny
 from tests.bilm import golden
 from tests.threads import torch_threads
 
@@ -46,23 +47,18 @@ def test_beside_any_sentences(name, prepared):
         assert np.array_equal(together.view(np.int32), expected.view(np.int32))
     if not prepared:
         again = bilm.requires_grad_(True)
-        rows = {word: row for row, word in enumerate(dict.fromkeys(sentences[-1]))}
-        words = np.array([rows[word] for word in sentences[-1]])
-        layers = again(again.token_ids(list(rows)), words, [len(words)]).layers
+        layers = tiny.forward(again, sentences[-1:]).layers
         assert layers.requires_grad and np.array_equal(layers.detach().numpy(), alone[-1])
 
 
 def test_chunks():
     bilm, _ = golden.network("three layers, odd sizes")
     sentences = golden.texts()["sentences"][:40]
-    words = [word for sentence in sentences for word in sentence]
-    rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
-    places = np.array([rows[word] for word in words])
-    ids, lengths = bilm.token_ids(list(rows)), [len(sentence) for sentence in sentences]
+    ids, words, lengths = tiny.batch(bilm, sentences)
     width = bilm.config.projection
     for max_words in (1, 50, 333):
         found = np.full((4, len(words), 2 * width), np.nan, dtype=np.float32)
-        for chunk in bilm.forward_chunks(ids, places, lengths, max_words):
+        for chunk in bilm.forward_chunks(ids, words, lengths, max_words):
             for direction in (0, 1):
                 part = slice(direction * width, (direction + 1) * width)
                 for layer, numbers in enumerate(chunk.layers):

@@ -29,15 +29,6 @@ def test_equals_the_naive_construction(lengths, closing):
     assert packing.batch_sizes == rows
     assert packing.positions[0].tolist() == [starts[s] + forward for s, forward, _ in read]
     assert packing.positions[1].tolist() == [starts[s] + backward for s, _, backward in read]
-    words = [(s, place) for s, n in enumerate(lengths) for place in range(1, n + 1)]
-    assert packing.word_rows[0].tolist() == [
-        next(row for row, (s, forward, _) in enumerate(read) if (s, forward) == word)
-        for word in words
-    ]
-    assert packing.word_rows[1].tolist() == [
-        next(row for row, (s, _, backward) in enumerate(read) if (s, backward) == word)
-        for word in words
-    ]
 
 
 def test_numbers_to_check_by_hand():
@@ -46,7 +37,6 @@ def test_numbers_to_check_by_hand():
     assert packing.batch_sizes == [2, 2, 1]
     assert packing.order.tolist() == [1, 0]
     assert packing.positions.tolist() == [[3, 0, 4, 1, 5], [6, 2, 5, 1, 4]]
-    assert packing.word_rows.tolist() == [[3, 2, 4], [3, 4, 2]]
 
 
 @given(st.lists(st.integers(0, 7), max_size=8), st.integers(1, 9))

@@ -197,7 +197,7 @@ def test_training_starts_warm_too(weights):
     backprop([upstream])
     network = tiny.bilm(CONFIG)
     state = START.for_batch(len(SENTENCES), torch.device("cpu"))
-    output = network(*tiny.batch(network, SENTENCES), state).layers
+    output = tiny.forward(network, SENTENCES, state=state).layers
     output.backward(torch.from_numpy(upstream))
     gradients = dict(pipelines.bilm(nlp).named_parameters())
     for name, parameter in network.named_parameters():

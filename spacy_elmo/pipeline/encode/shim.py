@@ -216,12 +216,6 @@ class BiLMShim(PyTorchShim):
             ready = self._inference_bilm = version, bilm
         return ready[1]
 
-    def clear_cache(self) -> None:
-        """Empty the cache of the token encoder's outputs for recent words. The words in this cache can affect
-        the last digit of a vector."""
-        if self._inference_bilm is not None:
-            self._inference_bilm[1].clear_cache()
-
     def finish_update(self, optimizer: Optimizer) -> None:
         """Let the optimizer update the trained parameters with their accumulated gradients."""
         if self._model is None:

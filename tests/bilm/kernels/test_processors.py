@@ -25,16 +25,17 @@ if sys.argv[1] == "a compiler":
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
+from tests import tiny
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
 bilm = BiLM(BiLMConfig(dim=48, projection=32, filters=((1, 8), (2, 24)), highways=1, char_dim=8, layers=2))
 head = Head(100, 32)
-inputs = bilm.token_ids("She sat on the bank".split()), [0, 1, 2, 3, 4, 3, 2], [5, 2]
-layers = {"trained": bilm(*inputs).layers}
+sentences = "She sat on the bank".split(), ["the", "on"]
+layers = {"trained": tiny.forward(bilm, sentences).layers}
 (layers["trained"].square().sum() + head.full_loss(layers["trained"][2, :, :32], torch.arange(7)).sum()).backward()
 for precision in ("float32", "bfloat16"):
-    layers[precision] = bilm.prepare_for_inference(precision)(*inputs).layers
+    layers[precision] = tiny.forward(bilm.prepare_for_inference(precision), sentences).layers
 result = {name: values.detach().flatten().tolist() for name, values in layers.items()}
 for name, parameter in {**dict(bilm.named_parameters()), **dict(head.named_parameters())}.items():
     result["gradient of " + name] = parameter.grad.flatten().tolist()
