@@ -11,13 +11,14 @@ from spacy.training import Example
 from spacy.training.augment import make_whitespace_variant
 
 Augmenter = Callable[[Language, Example], Iterator[Example]]
+Cases = dict[Callable[[str], str], float]
 
 
 def case_and_lines_v1(
     lower: float, upper: float, title: float, lines: float, width: int = 12
 ) -> Augmenter:
-    """Return an augmenter for `@augmenters = "spacy-elmo.case_and_lines.v1"` in a config. It changes each example anew in
-    each epoch. A lemma with a capital letter changes its case with its word.
+    """Return an augmenter for `@augmenters = "spacy-elmo.case_and_lines.v1"` in a config. It draws anew for each
+    example in each epoch. A lemma with a capital letter changes its case with its word.
 
     Args:
         lower: probability that the text becomes lower case.
@@ -31,7 +32,7 @@ def case_and_lines_v1(
     """
     if lower + upper + title > 1:
         raise ValueError(f"lower + upper + title = {lower + upper + title}: at most 1 is possible")
-    cases = {str.lower: lower, str.upper: upper, str.capitalize: title}
+    cases: Cases = {str.lower: lower, str.upper: upper, str.capitalize: title}
     return partial(_augment, cases=cases, lines=lines, width=width)
 
 
@@ -39,7 +40,7 @@ def _augment(
     nlp: Language,
     example: Example,
     *,
-    cases: dict[Callable[[str], str], float],
+    cases: Cases,
     lines: float,
     width: int,
 ) -> Iterator[Example]:
@@ -61,8 +62,10 @@ def _recase(nlp: Language, example: Example, change: Callable[[str], str]) -> Ex
     annotation = example.to_dict()
     tokens = annotation["token_annotation"]
     words = [
-        # "n't" of "Don't" goes on with a word, so it has no first letter to capitalize.
-        change(token.text) if not token.i or token.nbor(-1).whitespace_ else change("x" + token.text)[1:]
+        # "n't" in "Don't" is not the start of a word, so `str.capitalize` must not see its first letter as one.
+        change("x" + token.text)[1:]
+        if token.i and not token.nbor(-1).whitespace_
+        else change(token.text)
         for token in example.reference
     ]
     tokens["LEMMA"] = [

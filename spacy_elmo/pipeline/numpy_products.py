@@ -1,4 +1,4 @@
-"""numpy's matrix products for one pipeline: on most processors they are faster than those of blis, which spaCy uses."""
+"""numpy's matrix products for one pipeline. spaCy uses those of blis, which are slower on most processors."""
 
 from __future__ import annotations
 
