@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.lab.figures import save_figure
+from spacy_elmo.lab.layer_charts import save_chart
 
 from .results import Result, Results, fewer_errors, mean
 
@@ -258,7 +258,7 @@ def main() -> None:
     )
     args = parser.parse_args()
     rows = [row for report in args.reports for row in read_gains(report)]
-    save_figure(chart_of_gains(rows), args.picture)
+    save_chart(chart_of_gains(rows), args.picture)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 import srsly
 
-from spacy_elmo.lab.figures import save_figure
+from spacy_elmo.lab.layer_charts import save_chart
 
 from . import charts, tables
 from .plan import Plan
@@ -91,7 +91,7 @@ def draw(results: Results, plan: Plan, size: str, paper: Mapping[str, Any]) -> N
     }
     for name, chart in drawn.items():
         if chart is not None:
-            save_figure(chart, folder / name)
+            save_chart(chart, folder / name)
     kept = (run.folder / "model-best" for run in plan.runs(size) if run.pipeline_kept)
     if found := sorted(str(path) for path in kept if path.is_dir()):
         command = [sys.executable, "-m", "spacy", "elmo", "layers", *found, "--code", "register.py"]

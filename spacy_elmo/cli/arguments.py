@@ -66,7 +66,7 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
         ) from error
 
 
-def load_pipeline(
+def open_pipeline(
     source: str, *, lang: str | None = None, tokenized: bool = False, gpu_id: int = -1
 ) -> Language:
     """Load a pipeline or weights (see `lab.pipelines.load_pipeline`) on a GPU or the CPU. Print the warnings."""

@@ -90,9 +90,9 @@ def convert_cli(
     (the ELMo in a trained AllenNLP model: archive, folder or state dict) and bilm-tf (a TensorFlow checkpoint
     of bilm-tf, with its softmax).
     """
-    from ..converters.convert import check_out, read_model
+    from ..converters.convert import check_weights_file, read_model
 
-    check_out(out_file, force=force)
+    check_weights_file(out_file, force=force)
     weights, notes = read_model(
         source, format, warm=warm, lang=lang, options=options, vocabulary=vocabulary, softmax=softmax,
         token_vectors=token_vectors, accept=accept,

@@ -15,7 +15,7 @@ from .arguments import (
     LanguageOption,
     PipelineArgument,
     TokenizedOption,
-    load_pipeline,
+    open_pipeline,
 )
 from .output import msg, reading_bar
 
@@ -54,7 +54,7 @@ def embed_cli(
     from ..lab.documents import corpus_files
     from ..lab.embed import embed
 
-    nlp = load_pipeline(source, lang=lang, tokenized=tokenized, gpu_id=gpu_id)
+    nlp = open_pipeline(source, lang=lang, tokenized=tokenized, gpu_id=gpu_id)
     with reading_bar(corpus_files(text)):
         embed(
             nlp, text, out, layers=layers.value, dtype=dtype.value, unit=unit.value,

@@ -103,7 +103,7 @@ def score_cli(
     import srsly
 
     from ..bilm.weights import Weights
-    from ..lab.language_model import LanguageModel
+    from ..lab.language_model import LanguageModel, docs_of
     from ..pipeline.encode.spans import sentence_spans
     from ..text.documents import Passage, passages
     from ..text.files import text_files
@@ -121,7 +121,7 @@ def score_cli(
         texts = passages(files)
     # Results on the terminal show the progress themselves.
     with reading_bar(files, shown=not sys.stdout.isatty()):
-        for doc in _docs(texts, settings):
+        for doc in docs_of(texts, settings):
             scores = model.score(doc)
             words = model.all_substitutes(doc, substitutes) if substitutes else None
             if json:
@@ -136,24 +136,6 @@ def _tokenizer_settings(card: Mapping[str, Any], lang: str | None, tokenized: bo
     if tokenized:
         return Prepare(tokenized=True)
     return Prepare.of_card(card) if lang is None else Prepare(lang=lang)
-
-
-def _docs(texts: Iterator[Any], settings: Prepare) -> Iterator[Doc]:
-    """Yield a Doc for each passage that has words, with the tokens and sentences of the command `prepare`."""
-    import numpy as np
-    from spacy.tokens import Doc
-    from spacy.vocab import Vocab
-
-    from ..pretraining.tokenize import PassageTokenizer
-
-    tokenize, vocab = PassageTokenizer(settings), Vocab()
-    for text in texts:
-        passage = tokenize([text])
-        if len(passage.words):
-            starts = np.zeros(len(passage.words), dtype=bool)
-            starts[np.cumsum(passage.lengths) - passage.lengths] = True
-            words = [passage.types[word] for word in passage.words.tolist()]
-            yield Doc(vocab, words=words, sent_starts=starts.tolist())
 
 
 def _record(

@@ -33,7 +33,7 @@ def layers_cli(
     """
     import_code(code)
     check_out(out, ".png", ".json")
-    from ..lab.layer_charts import distinct_names, layer_chart, layer_weights
+    from ..lab.layer_charts import distinct_names, layer_chart, layer_weights, save_chart
     from ..lab.pipelines import saved_pipeline
 
     mixes = [
@@ -53,9 +53,7 @@ def layers_cli(
         aligns=["l", "l"] + ["r"] * (1 + n_layers),
     )
     if out is not None and out.suffix == ".png":
-        from ..lab.figures import save_figure
-
-        save_figure(layer_chart(named), out)
+        save_chart(layer_chart(named), out)
         msg.good(f"Saved: {out}")
     else:
         write_json(out, [{"pipeline": name, **asdict(mix)} for name, mix in mixes])

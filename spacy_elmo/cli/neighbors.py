@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import CorpusArgument, LanguageOption, PipelineArgument, load_pipeline
+from .arguments import CorpusArgument, LanguageOption, PipelineArgument, open_pipeline
 from .output import check_out, msg, reading_bar, write_json
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def neighbors_cli(
     from ..lab.contexts import drawable, find_in_sentences, find_occurrences, nearest, project
     from ..lab.documents import corpus_files, read_documents
 
-    nlp = load_pipeline(source, lang=lang)
+    nlp = open_pipeline(source, lang=lang)
     with reading_bar(corpus_files(text)):
         corpus = find_occurrences(nlp, read_documents(text, senses=True), word)
     queries = find_in_sentences(nlp, query or [], word, corpus)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from .arguments import JsonOutOption, PipelineArgument, load_pipeline
+from .arguments import JsonOutOption, PipelineArgument, open_pipeline
 from .output import check_out, msg, progress_bar, write_json
 
 probe_cli = typer.Typer(
@@ -61,7 +61,7 @@ def word_sense_cli(
     # Counting the sentences takes little time, compared with computing their layers.
     total = sum(map(len, texts.values())) + sum(1 for _ in read_senses(files))
     with progress_bar("sentences", total) as bar:
-        nlp = load_pipeline(source, tokenized=True)
+        nlp = open_pipeline(source, tokenized=True)
         probe = SenseProbe(nlp, read_senses(files), first, bar.update)
         answers = {str(test): probe.answer(sentences) for test, sentences in texts.items()}
     scores = {test: SenseScores.of(found) for test, found in answers.items()}
@@ -103,7 +103,7 @@ def part_of_speech_cli(
     check_out(out, ".json")
     known, new = read_tags(train), read_tags(test)
     with progress_bar("sentences", len(known.sentences) + len(new.sentences)) as bar:
-        nlp = load_pipeline(source, tokenized=True)
+        nlp = open_pipeline(source, tokenized=True)
         scores = probe_tags(nlp, known, new, bar.update)
     rows = [(f"Layer {layer}", _percent(share)) for layer, share in enumerate(scores.layers)]
     rows.append(("Most frequent tag", _percent(scores.most_frequent)))

@@ -16,7 +16,7 @@ from .arguments import (
     LanguageOption,
     PipelineArgument,
     TokenizedOption,
-    load_pipeline,
+    open_pipeline,
     standard_input,
 )
 from .output import msg, reading_bar
@@ -64,7 +64,7 @@ def index_cli(
     from ..lab.search import SearchIndex, add_corpus
 
     remove_partial(out_dir.parent, out_dir.name)
-    nlp = load_pipeline(source, lang=lang, tokenized=tokenized, gpu_id=gpu_id)
+    nlp = open_pipeline(source, lang=lang, tokenized=tokenized, gpu_id=gpu_id)
     index = SearchIndex(
         layers="average" if layer is None else layer,
         method=method.value,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..bilm.weights import Weights
 from ..files import check_output_file
@@ -22,15 +22,11 @@ _LOGGER = logging.getLogger("spacy_elmo")
 _MAX_SENTENCES = 2000
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """A foreign format that can be converted."""
 
-    name: str
     convert: Callable[..., tuple[Weights, list[str]]]
     """Function of a folder or file, and of the options. It returns the weights, and notes for the user."""
-    options: frozenset[str]
-    """Names of the options of `convert` that are files, or flags."""
     files: tuple[str, ...]
     """Patterns of file names that no other format has."""
     content: str
@@ -38,27 +34,20 @@ class Format:
 
 
 FORMATS = {
-    format.name: format
-    for format in (
-        Format(
-            "bilm-hdf5", bilm_tf.convert_hdf5, frozenset({"options", "vocabulary", "softmax", "token_vectors"}),
-            ("*.hdf5", "*.h5"), "options.json and weights (.hdf5) of bilm-tf or AllenNLP",
-        ),
-        Format(
-            "bilm-tf", bilm_tf.convert_checkpoint, frozenset({"options", "vocabulary"}),
-            ("*.index",), "options.json and a checkpoint of TensorFlow (.index, .data-00000-of-00001)",
-        ),
-        Format(
-            "allennlp", allennlp.convert, frozenset({"options", "accept"}),
-            ("*.th",), "config.json and parameters (weights.th or best.th)",
-        ),
-        Format(
-            "many-langs", many_langs.convert, frozenset(),
-            ("encoder.pkl", "token_embedder.pkl"),
-            "config.json, word.dic, char.dic, encoder.pkl and token_embedder.pkl",
-        ),
-    )
+    "bilm-hdf5": Format(
+        bilm_tf.convert_hdf5, ("*.hdf5", "*.h5"), "options.json and weights (.hdf5) of bilm-tf or AllenNLP",
+    ),
+    "bilm-tf": Format(
+        bilm_tf.convert_checkpoint, ("*.index",),
+        "options.json and a checkpoint of TensorFlow (.index, .data-00000-of-00001)",
+    ),
+    "allennlp": Format(allennlp.convert, ("*.th",), "config.json and parameters (weights.th or best.th)"),
+    "many-langs": Format(
+        many_langs.convert, ("encoder.pkl", "token_embedder.pkl"),
+        "config.json, word.dic, char.dic, encoder.pkl and token_embedder.pkl",
+    ),
 }  # fmt: skip
+"""{name: foreign format}. The options of a format are the parameters of its function `convert`."""
 
 
 def convert(
@@ -87,14 +76,9 @@ def convert(
         options: options of the format, with the same names as in the command: `options`, `vocabulary`,
             `softmax` and `token_vectors` for "bilm-hdf5"; `options` and `vocabulary` for "bilm-tf"; `options`
             and `accept` for "allennlp".
-
-    Raises:
-        OSError: a file is missing, cannot be read, or cannot be written.
-        ValueError: the files are damaged or contradict each other, they fit no format or several formats, or
-            the format does not have one of the options.
     """
     if out is not None:
-        check_out(Path(out), force=force)
+        check_weights_file(Path(out), force=force)
     weights, notes = read_model(source, format, warm=warm, lang=lang, **options)
     for note in notes:
         _LOGGER.info(note)
@@ -103,7 +87,7 @@ def convert(
     return weights
 
 
-def check_out(out: Path, *, force: bool) -> None:
+def check_weights_file(out: Path, *, force: bool) -> None:
     """Check that a weights file can be written, and that its name is not that of a foreign model, which the
     option `weights` would refuse."""
     check_output_file(out, force=force)
@@ -132,13 +116,14 @@ def read_model(
     given = {name: value for name, value in options.items() if value not in (None, False)}
     files = {name: value if value is True else Path(value) for name, value in given.items()}
     with opened(source) as model:
-        chosen, notes = _choose(model.path, format)
-        if unknown := files.keys() - chosen.options:
+        name, notes = _choose(model.path, format)
+        _, *known = inspect.signature(FORMATS[name].convert).parameters
+        if unknown := files.keys() - set(known):
             raise ValueError(
-                f"The format {chosen.name} has no option {', '.join(sorted(unknown))}. Its options are:"
-                f" {', '.join(sorted(chosen.options)) or 'none'}"
+                f"The format {name} has no option {', '.join(sorted(unknown))}. Its options are:"
+                f" {', '.join(known) or 'none'}"
             )
-        weights, more = chosen.convert(model.path, **files)
+        weights, more = FORMATS[name].convert(model.path, **files)
         notes = [model.shown(note) for note in notes + more]
     if warm is not None:
         weights = _with_start(weights, Path(warm))
@@ -153,24 +138,24 @@ def read_model(
     return weights, notes
 
 
-def _choose(path: Path, name: str) -> tuple[Format, list[str]]:
-    """Return the format with a name, or detect the format if the name is "auto". Also return a note on why."""
+def _choose(path: Path, name: str) -> tuple[str, list[str]]:
+    """Return the name of a format, which is detected if `name` is "auto", and a note on why."""
     if name in FORMATS:
-        return FORMATS[name], []
+        return name, []
     if name != "auto":
         raise ValueError(f"format = {name!r} is unknown. Use auto or one of {', '.join(FORMATS)}")
     path.stat()  # raises an OSError with the path if it does not exist
     reasons = {name: _recognized(path, format) for name, format in FORMATS.items()}
     found = [name for name, files in reasons.items() if files]
     if len(found) == 1:
-        return FORMATS[found[0]], [f"{found[0]}, because there is {', '.join(reasons[found[0]])}"]
+        return found[0], [f"{found[0]}, because there is {', '.join(reasons[found[0]])}"]
     if found:
         listing = "".join(f"\n  {name}: {', '.join(reasons[name])}" for name in found)
         raise ValueError(
             f"{path} fits several formats. Choose one of them instead of auto:{listing}"
         )
-    listing = "".join(f"\n  {format.name}: {format.content}" for format in FORMATS.values())
-    raise ValueError(f"{path} is no model of a known format. Files of each format:{listing}")
+    listing = "".join(f"\n  {name}: {format.content}" for name, format in FORMATS.items())
+    raise ValueError(f"{path} is not a model of a known format. Files of each format:{listing}")
 
 
 def _recognized(path: Path, format: Format) -> list[str]:

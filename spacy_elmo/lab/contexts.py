@@ -66,18 +66,18 @@ class Occurrences:
     vectors: np.ndarray
     """Vector of each occurrence in each layer, (layers, occurrences, width) float32. If an occurrence consists
     of several tokens, its vector is the mean of the vectors of these tokens."""
-    centre: np.ndarray
-    """Mean vector of all words of the corpus, (layers, 1, width) float32. If `find_occurrences` has found the
-    occurrences: of all words in the documents that contain the word."""
+    center: np.ndarray
+    """Mean vector, (layers, 1, width) float32: of all words of the corpus in `WordIndex`, of all words in the documents
+    that contain the word in `find_occurrences`."""
 
     @functools.cached_property
     def unit_vectors(self) -> np.ndarray:
-        """Vectors minus the centre, scaled to length 1, (layers, occurrences, width).
+        """Vectors minus the center, scaled to length 1, (layers, occurrences, width).
 
-        The centre is subtracted because it is a large part of all vectors, so otherwise all cosines would be
+        The center is subtracted because it is a large part of all vectors, so otherwise all cosines would be
         high.
         """
-        return normalize(self.vectors - self.centre)
+        return normalize(self.vectors - self.center)
 
 
 def find_occurrences(nlp: Language, documents: Iterable[Document], word: str) -> Occurrences:
@@ -95,7 +95,7 @@ def find_occurrences(nlp: Language, documents: Iterable[Document], word: str) ->
     for match in _matches(nlp, documents, _forms(nlp, word)):
         total = total + match.layers.sum(axis=1, keepdims=True, dtype="float64")
         words += sum(not token.is_space for token in match.doc)
-        items += match.occurrences()
+        items += [occurrence_of(span, match.source, sense) for span, sense in match.spans]
         vectors += [match.layers[:, span.start : span.end].mean(axis=1) for span, _ in match.spans]
     if not items:
         raise ValueError(f"The word {word!r} does not occur in the text")
@@ -120,8 +120,8 @@ def find_in_sentences(
         match = next(_matches(nlp, [Document(sentence, "query")], forms), None)
         if match is None:
             raise ValueError(f"The query {sentence!r} does not contain the word {word!r}")
-        first, _ = match.spans[0]
-        items.append(match.occurrences()[0])
+        first, sense = match.spans[0]
+        items.append(occurrence_of(first, match.source, sense))
         vectors.append(match.layers[:, first.start : first.end].mean(axis=1, keepdims=True))
     return dataclasses.replace(corpus, items=items, vectors=np.concatenate(vectors, axis=1))
 
@@ -135,17 +135,6 @@ class _Match(NamedTuple):
     """Occurrences of the word, and the annotated sense of each; None: no annotation."""
     layers: np.ndarray
     """Vectors of the tokens, (layers, tokens, width) float32."""
-
-    def occurrences(self) -> list[Occurrence]:
-        sentences = rule_spans([self.doc])[0]
-        found = []
-        for span, sense in self.spans:
-            around = next(s for s in sentences if s.start <= span.start < s.end)
-            around = self.doc[around.start : max(around.end, span.end)]
-            tokens = [(token.text, bool(token.whitespace_)) for token in around]
-            first = span.start - around.start
-            found.append(occurrence_in(tokens, first, first + len(span), self.source, sense))
-        return found
 
 
 def _matches(
@@ -205,6 +194,15 @@ def _forms(nlp: Language, word: str) -> set[_Form]:
 def _lemma(instance: SenseInstance) -> _Form:
     """Return the words of the lemma of an annotated word: ("primary", "election") for `primary_election%1:04:00::`."""
     return tuple(instance.senses[0].partition("%")[0].casefold().split("_"))
+
+
+def occurrence_of(span: Span, source: str, sense: str | None = None) -> Occurrence:
+    """Return the occurrence at a Span, with the sentence that begins before it."""
+    sentence = next(s for s in rule_spans([span.doc])[0] if s.start <= span.start < s.end)
+    around = span.doc[sentence.start : max(sentence.end, span.end)]
+    tokens = [(token.text, bool(token.whitespace_)) for token in around]
+    first = span.start - around.start
+    return occurrence_in(tokens, first, first + len(span), source, sense)
 
 
 def occurrence_in(
@@ -267,7 +265,7 @@ def project(corpus: Occurrences, queries: Occurrences) -> list[Plane]:
     """Project the vectors of occurrences, and of queries, to the first two principal components of the occurrences, in
     each layer.
 
-    Vectors are centred and scaled to length 1, as in `nearest`. The sign of each component is chosen so that
+    Vectors are centered and scaled to length 1, as in `nearest`. The sign of each component is chosen so that
     the loading with the largest magnitude is positive.
     """
     views = zip(corpus.views, corpus.unit_vectors, queries.unit_vectors, strict=True)

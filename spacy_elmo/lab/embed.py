@@ -37,7 +37,7 @@ from .pipelines import (
     elmo_and_later,
     find_elmo,
     load_pipeline,
-    origin,
+    vector_settings,
 )
 
 VectorDType: TypeAlias = Literal["float32", "float16"]
@@ -48,7 +48,7 @@ METADATA = b"spacy_elmo"
 """Key of the metadata of a Parquet file that tells how its vectors were computed."""
 CHARACTERS_PER_FILE = 1 << 18
 """Approximate number of characters of the documents in a Parquet file. All layers of the original ELMo take 600 MB for
-so many characters of English."""
+that many characters of English."""
 
 
 class Embedder:
@@ -62,9 +62,6 @@ class Embedder:
         unit: "token": a vector for each token, also for whitespace; "span": for each span that the biLM reads
             as a sequence, the mean of the vectors of its tokens, as in `span._.elmo`. Spans without words are
             left out.
-
-    Raises:
-        OSError, ValueError: the pipeline cannot be loaded, or does not have exactly one elmo component.
     """
 
     def __init__(
@@ -89,7 +86,7 @@ class Embedder:
         self._later = elmo_and_later(self.nlp)[1:]
         self._get_spans = find_elmo(self.nlp)[1].model.attrs["options"].get_spans
         self.metadata: dict[str, Any] = {
-            "pipeline": origin(self.nlp), "layers": layers, "dtype": dtype, "unit": unit
+            "pipeline": vector_settings(self.nlp), "layers": layers, "dtype": dtype, "unit": unit
         }  # fmt: skip
         """Settings of the vectors, in JSON types: the arguments, and what the vectors of the pipeline depend on."""
 
@@ -216,11 +213,6 @@ def embed(
             for each document, named "0", "1", ..., of the shape (layers, tokens, width).
         tokenized: True if the texts are already tokenized, with spaces between the tokens.
         force: replace existing files.
-
-    Raises:
-        OSError: the text does not exist; or the HDF5 file exists, and `force` is not set.
-        ValueError: the text cannot be read, the pipeline does not have exactly one elmo component, or existing
-            Parquet files have vectors of another text, or with other settings.
     """
     out = Path(out)
     embedder = Embedder(nlp, layers=layers, dtype=dtype, unit=unit)

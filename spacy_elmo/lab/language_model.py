@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -10,6 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from spacy.tokens import Doc, Span, Token
+from spacy.vocab import Vocab
 from torch import Tensor
 
 from ..bilm.head import log_softmax
@@ -24,13 +26,16 @@ from ..bilm.spelling import BOS, EOS, UNK
 from ..bilm.weights import Weights
 from ..pipeline.encode.spans import Sequences, SpanGetter, rule_spans
 from ..pipeline.factory_options import BiLMOptions
+from ..pretraining.config import Prepare
+from ..pretraining.tokenize import PassageTokenizer
+from ..text.documents import Passage
 from ..weight_names import find_weights
 
 Context: TypeAlias = Literal["before", "after", "both"]
 """Context that a prediction uses: the words of the sentence before the token, the words after it, or both."""
 
 _CPU = torch.device("cpu")
-_BATCH_TOKENS = BiLMOptions.max_batch_tokens
+_MAX_WORDS = BiLMOptions.max_batch_tokens
 _DIRECTIONS: dict[Context, list[int]] = {"before": [0], "after": [1], "both": [0, 1]}
 
 
@@ -68,9 +73,6 @@ class LanguageModel:
         weights: weights with a softmax layer (head).
         get_spans: function that returns the sentences of Docs, as Spans that do not overlap. Default: the
             rule that `elmo` and `prepare` use.
-
-    Raises:
-        ValueError: the weights have no head.
     """
 
     def __init__(self, weights: Weights, *, get_spans: SpanGetter = rule_spans) -> None:
@@ -90,10 +92,6 @@ class LanguageModel:
 
         Args:
             weights: path of a weights file, or name of a bundled or installed biLM.
-
-        Raises:
-            OSError: the file does not exist, or cannot be read.
-            ValueError: the file is not a weights file, or has no softmax layer (head).
         """
         return cls(Weights.load(find_weights(str(weights))))
 
@@ -106,10 +104,10 @@ class LanguageModel:
             words = np.full((2, len(doc)), np.nan, dtype=np.float32)
             closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
             starts = np.cumsum(sequences.lengths) - sequences.lengths
-            for lengths, batch in sequences.batches(_BATCH_TOKENS):
+            for lengths, batch in sequences.batches(_MAX_WORDS):
                 scores = log_probabilities(
                     self._bilm, self._head, token_ids, classes, sequences.rows[batch], lengths,
-                    max_words=_BATCH_TOKENS,
+                    max_words=_MAX_WORDS,
                 )  # fmt: skip
                 words[:, sequences.tokens[batch]] = scores.words
                 # Batches are sorted by length, not in the order of the text.
@@ -178,10 +176,10 @@ class LanguageModel:
         slots = np.full(sequences.n_tokens, -1)
         slots[places] = np.arange(len(places))
         contexts = self._opening[:, None].repeat(1, len(places), 1)
-        for lengths, batch in sequences.batches(_BATCH_TOKENS):
+        for lengths, batch in sequences.batches(_MAX_WORDS):
             targets = _next_slots(slots[sequences.tokens[batch]], lengths)
             chunks = self._bilm.forward_chunks(
-                token_ids, sequences.rows[batch], lengths, _BATCH_TOKENS
+                token_ids, sequences.rows[batch], lengths, _MAX_WORDS
             )
             for chunk in chunks:
                 for direction, hidden in enumerate(chunk.layers[-1]):
@@ -207,6 +205,18 @@ class LanguageModel:
             ]
             for words, values in zip(top.indices.tolist(), top.values.tolist(), strict=True)
         ]
+
+
+def docs_of(passages: Iterable[Passage], settings: Prepare) -> Iterator[Doc]:
+    """Yield a Doc for each passage that has words, with the tokens and sentences of pretraining."""
+    tokenize, vocab = PassageTokenizer(settings), Vocab()
+    for passage in passages:
+        text = tokenize([passage])
+        if len(text.words):
+            starts = np.zeros(len(text.words), dtype=bool)
+            starts[np.cumsum(text.lengths) - text.lengths] = True
+            words = [text.types[word] for word in text.words.tolist()]
+            yield Doc(vocab, words=words, sent_starts=starts.tolist())
 
 
 def _next_slots(slots: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -3,22 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
 from thinc.api import Model
 
+from ..files import atomic_write
 from ..pipeline.listen.scalar_mix import LayerChoice, is_mix, weights_of
 
 _WIDTH, _BAR = 420, 18
+_DOTS_PER_UNIT = 2.0
+_STYLE = {
+    "font": "sans-serif",
+    "title": {"fontSize": 16, "subtitleFontSize": 13, "anchor": "start", "offset": 16},
+    "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"},
+    "legend": {"labelFontSize": 12, "titleFontSize": 13, "labelLimit": 320, "titleLimit": 320},
+    "view": {"stroke": "#ddd"},
+    "header": {"labelFontSize": 13},
+}
 
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Layer weights of one scalar mix (learned weighted average of the layers) of a component."""
+    """Layer weights of one scalar mix (weighted sum of the layers) of a component."""
 
     component: str
     """Name of the component that contains the scalar mix."""
@@ -75,16 +86,10 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
     """Remove the folders that all paths share at their start or end, unless one of several names would be empty. The
     name of a single path is empty."""
     parts = [path.split("/") for path in paths]
-    start = _shared_length(parts)
-    end = _shared_length([path[start:][::-1] for path in parts])
+    start = len(os.path.commonprefix(parts))
+    end = len(os.path.commonprefix([path[start:][::-1] for path in parts]))
     names = ["/".join(path[start : len(path) - end]) for path in parts]
     return names if all(names) or len(paths) == 1 else list(paths)
-
-
-def _shared_length(paths: Sequence[Sequence[str]]) -> int:
-    """Return how many parts at the start are the same in all paths."""
-    columns = zip(*paths, strict=False)
-    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
 
 
 def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> dict[str, Any]:
@@ -148,6 +153,14 @@ def layer_chart(mixes: Sequence[tuple[str, LayerWeights]]) -> dict[str, Any]:
             "layer": [bars, average, numbers],
         },
     }
+
+
+def save_chart(chart: Mapping[str, Any], path: Path) -> None:
+    """Write a Vega-Lite chart (https://vega.github.io/vega-lite/docs) to a PNG file, atomically."""
+    import vl_convert
+
+    styled = {**chart, "config": {**_STYLE, **chart.get("config", {})}}
+    atomic_write(path, vl_convert.vegalite_to_png(styled, scale=_DOTS_PER_UNIT))
 
 
 def _label(name: str, mix: LayerWeights) -> str:

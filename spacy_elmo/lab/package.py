@@ -186,8 +186,8 @@ def _in_float16(weights: Weights) -> Weights:
 def _check(weights: Weights, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} is no name for packaged weights. Use lower-case words joined by underscores, with the version of"
-            " the model at the end, such as la_elmo_mini_v1"
+            f"{name!r} is not a name for packaged weights. Use lower-case words joined by underscores, with the"
+            " version of the model at the end, such as la_elmo_mini_v1"
         )
     if name in bundled_names():
         raise ValueError(f"{name!r} is the name of a bundled biLM: choose another one")
@@ -199,7 +199,7 @@ def _check(weights: Weights, name: str) -> None:
     # The language becomes a part of a Python module.
     if not re.fullmatch("[a-z]{2,3}", str(weights.card["language"])):
         raise ValueError(
-            f"language = {weights.card['language']!r} in the card is no code of two or three letters; set one with"
+            f"language = {weights.card['language']!r} in the card is not a code of two or three letters; set one with"
             " `--lang`"
         )
 

@@ -33,11 +33,6 @@ def load_pipeline(
 
     Returns:
         The pipeline, and warnings for the user.
-
-    Raises:
-        OSError: no pipeline or weights have this name or path.
-        ValueError: the pipeline cannot be loaded, or `lang` is set for a saved or installed pipeline. See
-            also `blank_pipeline`.
     """
     path = Path(source)
     if source in known_names() or path.suffix == ".safetensors" or path.is_file():
@@ -131,7 +126,7 @@ def elmo_and_later(nlp: Language) -> list[str]:
     return list(nlp.pipe_names[nlp.pipe_names.index(name) :])
 
 
-def origin(nlp: Language) -> dict[str, Any]:
+def vector_settings(nlp: Language) -> dict[str, Any]:
     """Return what the vectors of a pipeline depend on, in JSON types: its language (`lang`), the digest of its
     biLM (`weights`), and elmo's option `get_spans`.
     """
@@ -152,7 +147,7 @@ def source_of(nlp: Language, source: str, *, lang: str | None, tokenized: bool) 
         "source": str(path.absolute()) if path.exists() and not is_name else source,
         "lang": lang,
         "tokenized": tokenized,
-        "pipeline": origin(nlp),
+        "pipeline": vector_settings(nlp),
     }
 
 
@@ -169,7 +164,7 @@ def load_again(about: Mapping[str, Any], source: str | None = None) -> Language:
             "The index does not name its pipeline. Give it (`--pipeline`), or search the index in Python"
         )
     nlp, _ = load_pipeline(source, lang=about.get("lang"), tokenized=about.get("tokenized", False))
-    if about["pipeline"] != origin(nlp):
+    if about["pipeline"] != vector_settings(nlp):
         raise ValueError(
             f"{source} is not the pipeline of the index, or has changed, so its vectors cannot be compared with the"
             " vectors in the index. Give the pipeline of the index, or make the index again"

@@ -88,9 +88,6 @@ class SearchIndex:
         Args:
             doc_id: any name for the Doc. A search returns this name in each hit from the Doc.
             tokens: the Spans, such as `doc.sents`, or `[doc]` for the whole Doc.
-
-        Raises:
-            ValueError: the Doc has no vectors, or vectors of another width than the index.
         """
         if spans := with_words(map(_as_span, tokens)):
             entries = [(doc_id, span.start, span.end, span.text.strip()) for span in spans]
@@ -109,9 +106,6 @@ class SearchIndex:
     def search(self, query: Doc | Span | Token, k: int = 10) -> list[Hit]:
         """Return the k entries of the index that are most similar to a query, most similar first. If the index
         has fewer entries, return all.
-
-        Raises:
-            ValueError: the query has no words or no vectors, or vectors of another width than the index.
         """
         spans = with_words([_as_span(query)])
         if not spans:
@@ -135,12 +129,7 @@ class SearchIndex:
         ]
 
     def to_disk(self, folder: str | Path) -> None:
-        """Write the index to a folder. An earlier index in the folder is replaced.
-
-        Raises:
-            FileExistsError: the folder contains other files.
-            ValueError: the index is empty.
-        """
+        """Write the index to a folder. An earlier index in the folder is replaced."""
         folder = Path(folder)
         if others := sorted({path.name for path in folder.glob("*")} - {_ROWS, _GRAPH}):
             raise FileExistsError(

@@ -19,7 +19,7 @@ from .corpus import Batcher, Sentences
 from .tokenize import PassageTokenizer, tokenize_files
 
 _CPU = torch.device("cpu")
-_BATCH_TOKENS = 4096
+_MAX_WORDS = 4096
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tal
     if not len(sentences.lengths):
         return total
     rows = np.argsort(sentences.lengths, kind="stable")
-    number = (np.cumsum(sentences.lengths[rows]) - 1) // _BATCH_TOKENS
+    number = (np.cumsum(sentences.lengths[rows]) - 1) // _MAX_WORDS
     for part in np.split(rows, np.flatnonzero(np.diff(number)) + 1):
         batch = batcher(*sentences.take(part))
         scores = log_probabilities(
             bilm, head, batch.token_ids, batch.classes, batch.words, batch.lengths,
-            max_words=_BATCH_TOKENS,
+            max_words=_MAX_WORDS,
         )  # fmt: skip
         known = batch.classes[batch.words] != batcher.unk
         words, closing = scores.words.astype(np.float64), scores.closing.astype(np.float64).sum(1)

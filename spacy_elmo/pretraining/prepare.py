@@ -51,7 +51,7 @@ def prepare(
         raise FileExistsError(f"{out} exists; to replace it, set force (`--force`)")
     if out.exists() and not (out / DESCRIPTION).is_file():
         raise FileExistsError(
-            f"{out} is no prepared corpus, so it is not replaced; choose another folder"
+            f"{out} is not a prepared corpus, so it is not replaced; choose another folder"
         )
     # Check everything that may contain a typo, before hours of tokenizing.
     texts = paths.text_files()

@@ -235,7 +235,6 @@ def test_layers(folder, monkeypatch):
     assert (two["pipeline"], two["layers"], two["weights"]) == ("two", "top", [0, 0, 1])
     run("layers one/best two/best -o out.png")
     assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
-    monkeypatch.delitem(sys.modules, "spacy_elmo.lab.figures")
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     code, output = elmo("layers", "one/best", "-o", "out.png")
     assert code == 1 and 'pip install "spacy-elmo[figures]"' in output

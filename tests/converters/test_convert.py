@@ -57,7 +57,7 @@ def test_each_format_is_detected(tmp_path, name, archive):
 
 
 def test_none_or_several_formats(tmp_path):
-    with pytest.raises(ValueError, match=f"{tmp_path} is no model of a known format") as error:
+    with pytest.raises(ValueError, match=f"{tmp_path} is not a model of a known format") as error:
         read_model(tmp_path)
     lines = [f"  {name}: {format.content}" for name, format in FORMATS.items()]
     assert str(error.value).split("\n")[1:] == lines

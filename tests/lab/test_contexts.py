@@ -57,7 +57,7 @@ def test_occurrences_and_their_vectors(nlp):
     # Of the passages with the word alone, and whitespace counts as nothing.
     words = [doc._.elmo_layers[:, [t.i for t in doc if not t.is_space]] for doc in docs]
     mean = np.concatenate(words, axis=1).mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(corpus.centre, mean, atol=1e-5)
+    np.testing.assert_allclose(corpus.center, mean, atol=1e-5)
     seen = corpus.vectors - mean
     lengths = np.linalg.norm(seen, axis=-1, keepdims=True)
     np.testing.assert_allclose(corpus.unit_vectors, seen / lengths, atol=1e-4)
@@ -123,7 +123,7 @@ def test_queries_take_the_forms_of_the_corpus(nlp):
     ]  # fmt: skip
     expected = nlp("The BANK, the bank.")._.elmo_layers[:, 1]
     np.testing.assert_allclose(queries.vectors[:, 0], expected, atol=1e-5)
-    assert np.array_equal(queries.centre, corpus.centre)  # both are seen from one place
+    assert np.array_equal(queries.center, corpus.center)  # both are seen from one place
     assert find_in_sentences(nlp, [], "bank", corpus).vectors.shape == (3, 0, 10)
     with pytest.raises(ValueError, match="'No.' .*'bank'"):
         find_in_sentences(nlp, ["No."], "bank", corpus)
@@ -194,13 +194,13 @@ def test_rounding_does_not_reorder_equals():
 def test_nearest_against_loops(size, asked, n, seed):
     random = np.random.default_rng(seed)
     vectors, asking = random.normal(size=(2, size, 3)), random.normal(size=(2, asked, 3))
-    centre = 0.5
-    corpus = occurrences("w" * size, vectors, centre)
-    actual = nearest(occurrences("w" * asked, asking, centre), corpus, n)
+    center = 0.5
+    corpus = occurrences("w" * size, vectors, center)
+    actual = nearest(occurrences("w" * asked, asking, center), corpus, n)
     assert len(actual) == asked
     for q, query in enumerate(actual):
         for view, nearby in enumerate(query):
-            cosines = [cosine(asking[view, q] - centre, v - centre) for v in vectors[view]]
+            cosines = [cosine(asking[view, q] - center, v - center) for v in vectors[view]]
             best = sorted(cosines, reverse=True)[:n]
             assert [near.cosine for near in nearby] == pytest.approx(best, abs=1e-4)
             for near in nearby:

@@ -74,7 +74,7 @@ SENTENCES = [(0, 1, 2, 3), (5, 6, 7), (9,)]
 
 @pytest.mark.parametrize("max_batch_tokens", [1, 5, 4096])
 def test_score_equals_the_oracle(weights, nlp, monkeypatch, max_batch_tokens):
-    monkeypatch.setattr(language_model, "_BATCH_TOKENS", max_batch_tokens)
+    monkeypatch.setattr(language_model, "_MAX_WORDS", max_batch_tokens)
     doc = Doc(nlp.vocab, words=TEXT)
     actual = LanguageModel(weights).score(doc)
     for number, places in enumerate(SENTENCES):
@@ -95,7 +95,7 @@ def test_substitutes_are_the_best_of_all_words(
     weights, nlp, monkeypatch, context, max_batch_tokens, rows
 ):
     """In batches of few words, and with logits of a few contexts (two of eight rows) at a time."""
-    monkeypatch.setattr(language_model, "_BATCH_TOKENS", max_batch_tokens)
+    monkeypatch.setattr(language_model, "_MAX_WORDS", max_batch_tokens)
     monkeypatch.setattr(Head, "rows_per_block", rows)
     doc = Doc(nlp.vocab, words=TEXT)
     actual = LanguageModel(weights).all_substitutes(doc, 3, context)

@@ -1,10 +1,18 @@
 """The layer weights of components are those of their mixes, and the chart shows them."""
 
+import struct
+
 import numpy as np
 import pytest
 import spacy
 
-from spacy_elmo.lab.layer_charts import LayerWeights, distinct_names, layer_chart, layer_weights
+from spacy_elmo.lab.layer_charts import (
+    LayerWeights,
+    distinct_names,
+    layer_chart,
+    layer_weights,
+    save_chart,
+)
 from tests import pipelines, tiny
 
 WEIGHTS = {"input": ([0.25, 0.5, 0.25], 1.5), "output": ([0.125, 0.125, 0.75], 0.5)}
@@ -137,3 +145,15 @@ def test_layer_chart():
     ]  # fmt: skip
     assert [row["average"] for row in spec["data"]["values"]] == [1 / 2] * 2 + [1 / 3] * 3
     assert spec["facet"]["row"]["sort"] == [learnt, chosen]
+
+
+def test_png(tmp_path):
+    chart = {
+        "data": {"values": [{"x": "a"}]}, "mark": "bar", "width": 100, "height": 50,
+        "encoding": {"x": {"field": "x", "type": "nominal", "axis": None}},
+    }  # fmt: skip
+    save_chart(chart, tmp_path / "a.png")
+    data = (tmp_path / "a.png").read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    # Two dots per unit, and a margin of five units.
+    assert struct.unpack(">II", data[16:24]) == pytest.approx((220, 120), abs=4)

@@ -210,15 +210,15 @@ def test_licences_are_spdx_expressions(weights, tmp_path, licence):
 @pytest.mark.parametrize(
     "name, card, error",
     [
-        ("la", {}, "is no name for packaged weights"),
-        ("../la_v1", {}, "is no name for packaged weights"),
+        ("la", {}, "is not a name for packaged weights"),
+        ("../la_v1", {}, "is not a name for packaged weights"),
         ("en_mini_v4", {}, "is the name of a bundled biLM"),
         (NAME, {"language": None}, "has no language"),
         (NAME, {"licence": None}, "has no licence"),
         (
             NAME,
             {"language": 'la", "path": print("executed"), "x": "'},
-            "no code of two or three letters",
+            "not a code of two or three letters",
         ),
         (NAME, {"evaluation": [{"F1": 50}]}, "lacks .*'task'"),
     ],

@@ -5,8 +5,8 @@ import numpy as np
 from spacy_elmo.lab.contexts import Occurrence, Occurrences
 
 
-def occurrences(found, vectors, centre=0.0):
-    """Return occurrences with vectors (views, n, width) and one centre for all views. Items may be occurrences or
+def occurrences(found, vectors, center=0.0):
+    """Return occurrences with vectors (views, n, width) and one center for all views. Items may be occurrences or
     words."""
     vectors = np.array(vectors, dtype="float32")
     return Occurrences(
@@ -16,5 +16,5 @@ def occurrences(found, vectors, centre=0.0):
         ],
         [f"view {view}" for view in range(len(vectors))],
         vectors,
-        np.full((len(vectors), 1, vectors.shape[2]), centre, dtype="float32"),
+        np.full((len(vectors), 1, vectors.shape[2]), center, dtype="float32"),
     )

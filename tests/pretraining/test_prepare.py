@@ -171,7 +171,7 @@ def test_force_replaces_a_corpus_and_nothing_else(tmp_path, text_file):
     assert "newest" in corpus.types
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "kept.txt").touch()
-    with pytest.raises(FileExistsError, match="letters is no prepared corpus"):
+    with pytest.raises(FileExistsError, match="letters is not a prepared corpus"):
         prepare(paths, settings, tmp_path / "letters", force=True)
     assert (tmp_path / "letters" / "kept.txt").exists()
 

@@ -21,7 +21,7 @@ from ..contexts import nearest, project
 from ..embed import embed
 from ..language_model import Context, LanguageModel
 from ..normalize import normalize
-from ..pipelines import blank_pipeline, find_elmo, origin
+from ..pipelines import blank_pipeline, find_elmo, vector_settings
 from .page import word_view
 from .word_index import WordIndex, is_embedded
 
@@ -75,7 +75,7 @@ class Explorer:
             with tempfile.TemporaryDirectory(prefix="spacy-elmo-") as folder:
                 embed(nlp, corpus, folder, dtype="float16")
                 index = WordIndex(folder)
-        if index.pipeline != origin(nlp):
+        if index.pipeline != vector_settings(nlp):
             raise ValueError(
                 f"The vectors in {corpus} were computed with other weights than {weights}, or with other options of"
                 " elmo. Compute them again with `spacy elmo embed`"
@@ -88,7 +88,7 @@ class Explorer:
             "weights": self._name,
             "tokens": self._index.tokens,
             "sentences": self._index.sentences,
-            "layers": len(self._index.centre),
+            "layers": len(self._index.center),
             "language_model": self._language_model is not None,
             "max_characters": MAX_CHARACTERS,
         }
@@ -157,7 +157,7 @@ class Explorer:
         if self._language_model is not None:
             scores = self._language_model.score(doc)
             for i, token in enumerate(tokens):
-                # The probability of all unknown words together is no surprise of one of them.
+                # The model only knows the probability of all unknown words together.
                 token["unknown"] = bool(scores.unknown[i])
                 if not token["blank"] and not token["unknown"]:
                     token["surprise"] = {
@@ -181,9 +181,9 @@ class Explorer:
 
     def _cosines(self, word: Token, doc: Doc) -> list[list[float]]:
         """Return the cosine of the token `word` with each token of a Doc, as one list for each layer."""
-        vectors = normalize(to_numpy(doc._.elmo_layers) - self._index.centre)
+        vectors = normalize(to_numpy(doc._.elmo_layers) - self._index.center)
         queries = to_numpy(word.doc._.elmo_layers)[:, word.i : word.i + 1]
-        cosines = np.einsum("lnw,lw->ln", vectors, normalize(queries - self._index.centre)[:, 0])
+        cosines = np.einsum("lnw,lw->ln", vectors, normalize(queries - self._index.center)[:, 0])
         return cosines.astype("float64").round(_DIGITS).tolist()
 
 

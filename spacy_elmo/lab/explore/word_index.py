@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 from spacy.tokens import Token
 from thinc.api import to_numpy
 
-from ...pipeline.encode.spans import rule_spans
 from ...text.sentences import SPACE, starts_of_kinds, word_kinds
-from ..contexts import Occurrence, Occurrences, occurrence_in
+from ..contexts import Occurrence, Occurrences, occurrence_in, occurrence_of
 from ..embed import METADATA
 from ..normalize import normalize
 
@@ -59,7 +58,7 @@ class WordIndex:
                 " `spacy elmo embed`"
             )
         self.pipeline: dict[str, Any] = json.loads(schema.metadata[METADATA])["pipeline"]
-        """Settings that the vectors depend on; see `origin`."""
+        """Settings that the vectors depend on; see `vector_settings`."""
         columns = ["doc", "index", "text", "space"]
         parts = [pq.read_table(file, columns=columns) for file in files]
         self._tokens = pa.concat_tables(parts).combine_chunks()
@@ -105,9 +104,9 @@ class WordIndex:
             is_first = (start <= firsts) & (firsts < end)
             spellings[is_first] = layers[firsts[is_first] - start, 0]
             start = end
-        self.centre = (total / self.tokens).astype("float32")[:, None]
+        self.center = (total / self.tokens).astype("float32")[:, None]
         """Mean vector of all words of the corpus in each layer, (layers, 1, width) float32."""
-        self._spellings = normalize(spellings - self.centre[0])
+        self._spellings = normalize(spellings - self.center[0])
 
     def count(self, word: str) -> int:
         """Return the number of occurrences of a word in the corpus."""
@@ -127,21 +126,18 @@ class WordIndex:
         vectors = self._vectors[kept].astype("float32").transpose(1, 0, 2)
         items = [self._occurrence(place) for place in self._kept[kept].tolist()]
         views = [f"layer {layer + 1}" for layer in range(len(vectors))]
-        return Occurrences(items, views, vectors, self.centre[1:])
+        return Occurrences(items, views, vectors, self.center[1:])
 
     def query(self, token: Token, corpus: Occurrences) -> Occurrences:
         """Convert a token of a Doc that has layers to an occurrence, to compare it with those in the corpus."""
-        sentence = next(s for s in rule_spans([token.doc])[0] if s.start <= token.i < s.end)
-        tokens = [(one.text, bool(one.whitespace_)) for one in sentence]
-        start = token.i - sentence.start
-        item = occurrence_in(tokens, start, start + 1, "")
+        item = occurrence_of(token.doc[token.i : token.i + 1], "")
         vectors = to_numpy(token.doc._.elmo_layers)[1:, token.i : token.i + 1]
-        return Occurrences([item], corpus.views, vectors, self.centre[1:])
+        return Occurrences([item], corpus.views, vectors, self.center[1:])
 
     def similar_spellings(self, token: Token, n: int) -> list[SimilarSpelling]:
         """Return the n words of the corpus that are nearest to a token in layer 0, without the token's own
         word."""
-        cosines = self._spellings @ normalize(to_numpy(token._.elmo_layers)[0] - self.centre[0, 0])
+        cosines = self._spellings @ normalize(to_numpy(token._.elmo_layers)[0] - self.center[0, 0])
         words = list(self._rows)
         best = np.argsort(-cosines, kind="stable")[: n + 1].tolist()
         similar = (SimilarSpelling(words[i], int(self._counts[i]), float(cosines[i])) for i in best)

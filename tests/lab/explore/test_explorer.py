@@ -52,9 +52,9 @@ def test_nearest_uses(explorer, doc, answer):
     assert texts[:2] == TEXT.splitlines()[:2]
     assert uses["sentences"][1]["source"].endswith("text.txt:2")
     assert [layer["name"] for layer in uses["layers"]] == ["layer 1", "layer 2"]
-    centre = explorer._index.centre[1:]
-    vectors = explorer._index.find("bank").vectors - centre
-    query = doc._.elmo_layers[1:, BANK, None] - centre
+    center = explorer._index.center[1:]
+    vectors = explorer._index.find("bank").vectors - center
+    query = doc._.elmo_layers[1:, BANK, None] - center
     lengths = np.linalg.norm(vectors, axis=-1) * np.linalg.norm(query, axis=-1)
     for layer, cosines in zip(
         uses["layers"], (vectors * query).sum(axis=-1) / lengths, strict=True
@@ -76,7 +76,7 @@ def test_substitutes(answer, doc):
 
 
 def test_cosines(explorer, doc, answer):
-    layers = doc._.elmo_layers - explorer._index.centre
+    layers = doc._.elmo_layers - explorer._index.center
     unit = layers / np.linalg.norm(layers, axis=-1, keepdims=True)
     cosines = np.einsum("lnw,lw->ln", unit, unit[:, BANK])
     np.testing.assert_allclose(answer["likeness"][0], cosines, atol=1e-3)

@@ -41,7 +41,7 @@ def test_occurrences_and_their_vectors(nlp, tmp_path):
     np.testing.assert_allclose(occurrences.vectors, expected.vectors[1:], atol=1e-3)
     words = np.concatenate([nlp(t.strip())._.elmo_layers for t in TEXTS if t], axis=1)
     words = words[:, np.abs(words[0]).sum(axis=1) > 0]
-    np.testing.assert_allclose(index.centre[:, 0], words.mean(axis=1), atol=1e-5)
+    np.testing.assert_allclose(index.center[:, 0], words.mean(axis=1), atol=1e-5)
     assert index.count("BANK") == 4 and index.count("loan") == 0
     assert index.find("loan") is None
     assert index.tokens == words.shape[1] and index.sentences == 4
@@ -75,7 +75,7 @@ def test_similar_spellings(nlp, tmp_path):
     every = [spelling.word for spelling in index.similar_spellings(doc[1], 100)]
     assert len(every) == len(set(every)) and not any(word.isspace() for word in every)
     vectors = {
-        token.text.casefold(): nlp(token.text)._.elmo_layers[0, 0] - index.centre[0, 0]
+        token.text.casefold(): nlp(token.text)._.elmo_layers[0, 0] - index.center[0, 0]
         for text in TEXTS
         for token in nlp.make_doc(text)
         if not token.is_space
@@ -99,7 +99,7 @@ def test_several_files_and_row_groups(nlp, tmp_path):
         pq.write_table(rows, tmp_path / "parts" / f"{number}.parquet", row_group_size=2)
     parts = WordIndex(tmp_path / "parts")
     np.testing.assert_array_equal(parts.find("bank").vectors, whole.find("bank").vectors)
-    np.testing.assert_allclose(parts.centre, whole.centre, atol=1e-6)
+    np.testing.assert_allclose(parts.center, whole.center, atol=1e-6)
     assert parts.find("bank").items == whole.find("bank").items
 
 
