@@ -20,10 +20,9 @@ def join(paths: list[Path]) -> Language:
     joined, *others = map(spacy.load, paths)
     expected = _bilm(joined)
     for path, other in zip(paths[1:], others, strict=True):
-        if (found := _bilm(other)) != expected:
+        if _bilm(other) != expected:
             raise ValueError(
-                f"{path} has another biLM than {paths[0]}. Train both with the same weights and dtype"
-                f" (digest and dtype: {found}, {expected})"
+                f"{path} has another biLM than {paths[0]}. Train both with the same weights and options of elmo"
             )
         # Directly after elmo: behind a parser, named entities could not cross the sentence borders that it sets.
         position = joined.pipe_names.index("elmo") + 1
@@ -33,10 +32,11 @@ def join(paths: list[Path]) -> Language:
     return joined
 
 
-def _bilm(nlp: Language) -> tuple[str, str]:
-    """Return a digest of the weights of the biLM in a pipeline, and the data type of its layers."""
-    model = nlp.get_pipe("elmo").model
-    return model.shims[0].checksum(), model.attrs["options"].dtype
+def _bilm(nlp: Language) -> tuple[bytes, list[str]]:
+    """Return the weights of the biLM in a pipeline, and the options of elmo that change vectors."""
+    config = nlp.config["components"]["elmo"]
+    options = [str(config[name]) for name in ("dtype", "get_spans", "precision", "start")]
+    return nlp.get_pipe("elmo").model.to_bytes(), options
 
 
 def main() -> None:

@@ -133,7 +133,7 @@ def vector_settings(nlp: Language) -> dict[str, Any]:
     name, elmo = find_elmo(nlp)
     return {
         "lang": nlp.lang,
-        "weights": shim_of(elmo.model).checksum(),
+        "weights": shim_of(elmo.model).digest(),
         "get_spans": nlp.config["components"][name]["get_spans"],
     }
 

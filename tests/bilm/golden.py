@@ -24,7 +24,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.spelling import BOS, BOUNDARIES, EOS, N_MARKS, UNK
 from spacy_elmo.bilm.token_encoder import LexiconEncoder, WordEncoder
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.encode.shim import write_means
+from spacy_elmo.pipeline.encode.encoder import write_means
 from spacy_elmo.weight_names import bundled_names, find_weights
 from tests import tiny
 

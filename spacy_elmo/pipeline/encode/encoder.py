@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
+import numpy as np
+import torch
 from spacy.tokens import Doc
 from thinc.api import Model, xp2torch
 from thinc.types import Floats2d, Floats3d
+from torch import Tensor
 
+from ...bilm.model import BiLM, is_finite, plain_inference
+from ...bilm.weights import StartState
 from ..factory_options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .shim import BiLMShim
@@ -142,21 +147,6 @@ def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
     return []
 
 
-def _groups(docs: Sequence[Doc], tokens: int) -> Iterator[list[Doc]]:
-    """Yield lists of consecutive Docs that have at most `tokens` tokens together. A Doc with more tokens is
-    yielded in a list of its own."""
-    group: list[Doc] = []
-    total = 0
-    for doc in docs:
-        if group and total + len(doc) > tokens:
-            yield group
-            group, total = [], 0
-        group.append(doc)
-        total += len(doc)
-    if group:
-        yield group
-
-
 def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
     outputs: list[Any] = []
     for group in _groups(docs, model.attrs["options"].max_batch_tokens * _BATCHES_PER_GROUP):
@@ -166,6 +156,24 @@ def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
         else:
             outputs += [mapped_copy(flat[..., start:end, :]) for start, end in _bounds(group)]
     return outputs
+
+
+def _groups(docs: Sequence[Doc], max_words: int) -> Iterator[list[Doc]]:
+    """Yield lists of consecutive Docs that have at most `max_words` tokens together, or one longer Doc."""
+    group: list[Doc] = []
+    total = 0
+    for doc in docs:
+        if group and total + len(doc) > max_words:
+            yield group
+            group, total = [], 0
+        group.append(doc)
+        total += len(doc)
+    if group:
+        yield group
+
+
+def _bounds(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:
+    return itertools.pairwise(itertools.accumulate((len(doc) for doc in docs), initial=0))
 
 
 def _compute(
@@ -186,26 +194,81 @@ def _compute(
     dtype = "float32" if train or sequences.overlap else options.dtype
     shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
-    backprop: Callable = _no_gradient
-    if train:
-        backprop_tensor = shim.train_layers(sequences, flat)[1]
-
-        def backprop(d_layers: list[Floats3d]) -> list[Doc]:
-            gradient = model.ops.xp.concatenate(d_layers, axis=1)
-            backprop_tensor(xp2torch(gradient, device=shim.device))
-            return []
-
-    elif not shim.predict_layers(
-        sequences, flat, max_words=options.max_batch_tokens, average=average
-    ):
+    # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
+    max_words = len(sequences.rows) if train else options.max_batch_tokens
+    with torch.enable_grad() if train else plain_inference(shim.device):
+        target = torch.from_dlpack(flat)
+        bilm = shim.bilm if train else shim.bilm_for_inference()
+        by_token = target[None] if average else target
+        _write_layers(bilm, sequences, by_token, shim.start_state, max_words, average=average)
+    if not train and not is_finite(target):
         warnings.warn(
             "The biLM has computed vectors that are not finite, although its weights are finite: intermediate numbers"
             f" were too large for precision {options.precision!r} and dtype {options.dtype!r}. The training of the"
             " weights has diverged, or the weights are damaged. Use other weights",
             stacklevel=2,
         )
-    return flat.astype(options.dtype, copy=False), backprop
+
+    def backprop(d_layers: list[Floats3d]) -> list[Doc]:
+        gradient = xp2torch(model.ops.xp.concatenate(d_layers, axis=1), device=shim.device)
+        # There is no graph without words, or if no trained parameter was used.
+        if target.requires_grad:
+            torch.autograd.backward((target,), (gradient,))
+        return []
+
+    return flat.astype(options.dtype, copy=False), backprop if train else _no_gradient
 
 
-def _bounds(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:
-    return itertools.pairwise(itertools.accumulate((len(doc) for doc in docs), initial=0))
+def _write_layers(
+    bilm: BiLM,
+    sequences: Sequences,
+    by_token: Tensor,
+    start: StartState | None,
+    max_words: int,
+    *,
+    average: bool,
+) -> None:
+    """Write the layers of every word, or their average, to zeros, (layers, tokens, width). A token in several
+    spans gets the mean of its vectors."""
+    vectors, rows = by_token, sequences.tokens
+    if sequences.overlap:
+        # The order in which spans are computed depends on all Docs, so their vectors are added at the end.
+        vectors = by_token.new_empty((len(by_token), len(rows), by_token.shape[2]))
+        rows = np.arange(len(rows))
+    half = vectors.shape[2] // 2
+    token_ids = bilm.token_ids(sequences.words)
+    for lengths, batch in sequences.batches(max_words):
+        state = None if start is None else start.for_batch(len(lengths), bilm.device)
+        words = sequences.rows[batch]
+        for chunk in bilm.forward_chunks(token_ids, words, lengths, max_words, state=state):
+            layers = [torch.stack(chunk.layers).mean(0)] if average else chunk.layers
+            for direction, places in enumerate(chunk.words):
+                columns = vectors[:, :, direction * half : (direction + 1) * half]
+                values = torch.stack([layer[direction] for layer in layers]).to(vectors)
+                index = torch.from_numpy(rows[batch[places]]).to(vectors.device)
+                columns.index_copy_(1, index, values)
+    if sequences.overlap:
+        write_means(by_token, vectors, sequences.tokens)
+
+
+def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:
+    """Write the mean of the vectors that each token gets in several overlapping spans to `target`. Differentiable.
+
+    The vectors of a token are added in their order, so the rounding of the mean does not depend on other
+    tokens.
+
+    Args:
+        target: (layers, tokens, width). The values of tokens without a vector are not changed.
+        vectors: (layers, N, width), N vectors for tokens.
+        tokens: (N,) for each vector, the index of its token in `target`.
+    """
+    counts, rest = np.bincount(tokens), np.arange(len(tokens))
+    add = target.index_copy_  # because adding -0 to 0 gives +0
+    while len(rest):
+        rows, first = np.unique(tokens[rest], return_index=True)
+        words = rest[first]  # the first of the remaining vectors of each token
+        to_rows, from_words, shares = (
+            torch.from_numpy(each).to(target.device) for each in (rows, words, counts[rows])
+        )
+        add(1, to_rows, vectors[:, from_words] / shares[:, None].to(vectors))
+        rest, add = np.delete(rest, first), target.index_add_

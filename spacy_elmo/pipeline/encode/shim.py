@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
+import dataclasses
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from thinc.api import Optimizer, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
-from thinc.types import Floats2d, Floats3d
-from torch import Tensor, nn
+from torch import nn
 
 from ...bilm.config import BiLMConfig
-from ...bilm.model import BiLM, is_finite, plain_inference
+from ...bilm.model import BiLM
 from ...bilm.weights import StartState, Weights
-from ...digest import Digest
+from ...digest import json_digest
 from ...weight_names import AUTO, default_weights, find_weights
 from ..factory_options import BiLMOptions, Trainable
-from .spans import Sequences
 
 # Locks for all shims, because an attribute that is a lock cannot be copied, and so that a forked process can replace
 # them.
@@ -44,11 +41,10 @@ def renew_locks() -> None:
 class BiLMShim(PyTorchShim):
     """A thinc shim (wrapper of a torch network) for a biLM, which is loaded at its first use.
 
-    This class differs from `PyTorchShim` in three points. `predict_layers` and `train_layers` write the output to
-    an array of the caller, and never change the mode of the network, so several threads can use the network.
-    (No layer of a biLM behaves differently in training mode.) A copy of the shim gets a new id, so the copy does
-    not share the optimizer's moments with the original. `use_params` looks up averages under the keys that the
-    optimizer writes.
+    This class differs from `PyTorchShim` in three points. The network always stays in evaluation mode, so several
+    threads can use it. (No layer of a biLM behaves differently in training mode.) A copy of the shim gets a new id,
+    so it does not share the optimizer's moments with the original. `use_params` looks up averages under the keys
+    that the optimizer writes.
 
     Args:
         shape: the fields of `BiLMConfig` that the pipeline's config sets. The weights must agree with them.
@@ -107,6 +103,9 @@ class BiLMShim(PyTorchShim):
                 self._counters, self._version = counters, _new_version()
             return self._version
 
+    def _weights_changed(self) -> None:
+        self._version, self._inference_bilm = _new_version(), None
+
     def configure(self, options: BiLMOptions) -> None:
         """Set the options of the biLM. Parameters that are not trained get no gradient, and the optimizer skips
         these parameters."""
@@ -114,23 +113,10 @@ class BiLMShim(PyTorchShim):
         if self._model is not None:
             _require_gradients(self._model, self.trainable)
 
-    def checksum(self) -> str:
-        """Return a hash of everything that determines the layers of a sentence, as 32 hexadecimal digits.
-
-        The hash covers the config, parameters, precision, vocabulary and alphabet of the biLM, and the
-        initial LSTM state if the option `start` is "warm".
-        """
-        digest = Digest()
-        settings = [self.config.to_dict(), self._vocabulary, self.options.precision]
-        digest.update(json.dumps(settings).encode())
-        digest.update(self.bilm.encoder.alphabet.encode("utf8", "surrogatepass"))
-        for name, tensor in self.bilm.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.cpu().numpy().tobytes())
-        if start := self._first_state():
-            for tensor in (start.h, start.c):
-                digest.update(tensor.cpu().numpy().tobytes())
-        return digest.hexdigest()
+    def digest(self) -> str:
+        """Return a hash of everything that determines the layers of a sentence, as 32 hexadecimal digits."""
+        used = dataclasses.replace(self._weights(), start_state=self.start_state)
+        return json_digest([used.digest(), self.options.precision])
 
     @_outside_inference_mode
     def initialize(self) -> None:
@@ -148,62 +134,9 @@ class BiLMShim(PyTorchShim):
             else:
                 self._load()
 
-    def train_layers(
-        self, sequences: Sequences, array: Floats3d
-    ) -> tuple[Tensor, Callable[[Tensor], None]]:
-        """Run the network with an autograd graph, and write the layers of every word to an array of zeros,
-        (layers, tokens, width).
-
-        Returns:
-            The layers, which share the memory of the array; and a function that takes their gradient, and adds
-            to the gradients of the parameters.
-        """
-        # All words at once, because no gradient flows from a chunk of a span to the previous chunk.
-        max_words = len(sequences.rows)
-        with torch.enable_grad():
-            output = _write_layers(
-                self.bilm, sequences, array, start=self._first_state(), max_words=max_words
-            )
-
-        def backprop(gradient: Tensor) -> None:
-            # There is no graph without words, or if no trained parameter was used.
-            if output.requires_grad:
-                torch.autograd.backward((output,), (gradient,))
-
-        return output, backprop
-
-    def predict_layers(
-        self,
-        sequences: Sequences,
-        array: Floats2d | Floats3d,
-        *,
-        max_words: int,
-        average: bool = False,
-    ) -> bool:
-        """Run the network without an autograd graph, and write the layers of every word to an array of zeros,
-        (layers, tokens, width), or their average, (tokens, width). The first call after a change of the weights
-        converts the weights for fast products (see `bilm_for_inference`).
-
-        Args:
-            max_words: number of words to process together.
-            average: write the average of the layers.
-
-        Returns:
-            True if all numbers are finite.
-        """
-        with plain_inference(self.bilm.device):
-            written = _write_layers(
-                self.bilm_for_inference(),
-                sequences,
-                array,
-                start=self._first_state(),
-                max_words=max_words,
-                average=average,
-            )
-            return is_finite(written)
-
-    def _first_state(self) -> StartState | None:
-        """Return the initial LSTM state; None means zeros."""
+    @property
+    def start_state(self) -> StartState | None:
+        """The LSTM state at the start of every sequence, if the option `start` is "warm"; None: zeros."""
         return self._start_state if self.options.start == "warm" else None
 
     def bilm_for_inference(self) -> BiLM:
@@ -227,7 +160,7 @@ class BiLMShim(PyTorchShim):
                 gradient: Any = torch2xp(param.grad.contiguous())
                 value, _ = optimizer((self.id, name), data, gradient)
                 param.data.copy_(xp2torch(value, device=param.device))
-                self._version, self._inference_bilm = _new_version(), None
+                self._weights_changed()
             param.grad = None
 
     @contextlib.contextmanager
@@ -245,13 +178,13 @@ class BiLMShim(PyTorchShim):
         try:
             for param, value in changed:
                 param.data = xp2torch(value, device=param.device).clone()
-            self._version, self._inference_bilm = _new_version(), None
+            self._weights_changed()
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
                 param.data = data
             # Not the old version: another thread may have kept values of the averages under it.
-            self._version, self._inference_bilm = _new_version(), None
+            self._weights_changed()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the network to the device of the thinc model's ops."""
@@ -260,21 +193,25 @@ class BiLMShim(PyTorchShim):
         )
         if self._model is not None:
             self._model.to(self._device)
-            self._version, self._inference_bilm = _new_version(), None
+            self._weights_changed()
 
     def to_bytes(self) -> bytes:
         """Return the bytes of a complete weights file. Loading these bytes needs no other file."""
-        bilm = self.bilm
         start = self._start_state
         kept = [] if start is None else [start.h, start.c]
-        weights = Weights.from_bilm(
-            bilm,
+        tensors = [*self.bilm.state_dict().values(), *kept]
+        # Half as many bytes if float16 represents all values exactly, as those of a float16 file.
+        exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
+        return self._weights(torch.float16 if exact else torch.float32).to_bytes()
+
+    def _weights(self, dtype: torch.dtype = torch.float32) -> Weights:
+        return Weights.from_bilm(
+            self.bilm,
             vocabulary=self._vocabulary,
             card=self._card,
-            start_state=start,
-            dtype=_narrowest_exact_dtype([*bilm.state_dict().values(), *kept]),
+            start_state=self._start_state,
+            dtype=dtype,
         )
-        return weights.to_bytes()
 
     @_outside_inference_mode
     def from_bytes(self, data: bytes) -> BiLMShim:
@@ -312,7 +249,7 @@ class BiLMShim(PyTorchShim):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(None)  # sets a new id, so that the optimizer keeps separate moments
         self.__dict__.update(state)
-        self._version, self._inference_bilm = _new_version(), None
+        self._weights_changed()
 
     def __copy__(self) -> BiLMShim:
         return copy.deepcopy(self)
@@ -368,56 +305,6 @@ class BiLMShim(PyTorchShim):
         self._model = bilm
 
 
-def _write_layers(
-    bilm: BiLM,
-    sequences: Sequences,
-    array: Floats2d | Floats3d,
-    *,
-    start: StartState | None,
-    max_words: int,
-    average: bool = False,
-) -> Tensor:
-    """Write the layers of every word, or their average, to an array of zeros, and return a tensor that shares the
-    memory of the array. A token in several spans gets the mean of its vectors."""
-    target = torch.from_dlpack(array)
-    by_token = target[None] if average else target
-    # The order in which spans are computed depends on all Docs, so spans that overlap are added at the end.
-    by_word = (
-        by_token.new_empty((len(by_token), len(sequences.rows), by_token.shape[2]))
-        if sequences.overlap
-        else None
-    )
-    token_ids = bilm.token_ids(sequences.words)
-    for lengths, batch in sequences.batches(max_words):
-        state = None if start is None else start.for_batch(len(lengths), bilm.device)
-        rows = sequences.rows[batch]
-        for chunk in bilm.forward_chunks(token_ids, rows, lengths, max_words, state=state):
-            words = batch[chunk.words]
-            layers = [torch.stack(chunk.layers).mean(0)] if average else chunk.layers
-            if by_word is None:
-                _write(by_token, layers, sequences.tokens[words])
-            else:
-                _write(by_word, layers, words)
-    if by_word is not None:
-        write_means(by_token, by_word, sequences.tokens)
-    return target
-
-
-def _write(target: Tensor, layers: Sequence[Tensor], rows: np.ndarray) -> None:
-    """Write forward outputs to the first half of some vectors, and backward outputs to the second half.
-
-    Args:
-        target: the vectors of each layer, (layers, vectors, width).
-        layers: for each layer, the outputs of both directions, (2, words, width of one direction).
-        rows: for each direction, the index in `target` of the vector of each word, (2, words).
-    """
-    half = target.shape[2] // 2
-    for direction, own in enumerate(rows):
-        columns = target[:, :, direction * half : (direction + 1) * half]
-        values = torch.stack([layer[direction] for layer in layers]).to(target)
-        columns.index_copy_(1, torch.from_numpy(own).to(target.device), values)
-
-
 def _require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
     """Enable gradients for the parameters that the option `trainable` selects (None: no parameters), and
     disable gradients for all others."""
@@ -439,33 +326,3 @@ def _change_counters(module: nn.Module) -> list[tuple[int, int]]:
 def _new_version() -> str:
     """Return a new unique identifier for the current values of all parameters."""
     return uuid.uuid4().hex
-
-
-def _narrowest_exact_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
-    """Return float16 if float16 represents all values of the tensors exactly, as for weights from a float16
-    file. Otherwise, return float32."""
-    exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
-    return torch.float16 if exact else torch.float32
-
-
-def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:
-    """Write the mean of the vectors that each token gets in several overlapping spans to `target`. Differentiable.
-
-    The vectors of a token are added in their order, so the rounding of the mean does not depend on other
-    tokens.
-
-    Args:
-        target: (layers, tokens, width). The values of tokens without a vector are not changed.
-        vectors: (layers, N, width), N vectors for tokens.
-        tokens: (N,) for each vector, the index of its token in `target`.
-    """
-    counts, rest = np.bincount(tokens), np.arange(len(tokens))
-    add = target.index_copy_  # because adding -0 to 0 gives +0
-    while len(rest):
-        rows, first = np.unique(tokens[rest], return_index=True)
-        words = rest[first]  # the first of the remaining vectors of each token
-        to_rows, from_words, shares = (
-            torch.from_numpy(each).to(target.device) for each in (rows, words, counts[rows])
-        )
-        add(1, to_rows, vectors[:, from_words] / shares[:, None].to(vectors))
-        rest, add = np.delete(rest, first), target.index_add_

@@ -166,8 +166,8 @@ class Sequences:
         """True if some token is in several spans."""
         return bool((np.bincount(self.tokens) > 1).any())
 
-    def batches(self, max_tokens: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield batches of spans. A batch has at most `max_tokens` words, or contains only one longer span.
+    def batches(self, max_words: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield batches of spans. A batch has at most `max_words` words, or contains only one longer span.
 
         Spans are sorted by length, longest first, so the spans of a batch have nearly equal lengths.
 
@@ -177,7 +177,7 @@ class Sequences:
         """
         ends = np.cumsum(self.lengths)
         order = np.argsort(-self.lengths, kind="stable")
-        for group in _batches(order, self.lengths, max_tokens):
+        for group in _batches(order, self.lengths, max_words):
             _, indices = _ranges(ends[group] - self.lengths[group], ends[group])
             yield self.lengths[group], indices
 
@@ -200,10 +200,10 @@ def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return ranges, np.arange(len(ranges)) + shift[ranges]
 
 
-def _batches(order: np.ndarray, lengths: np.ndarray, max_tokens: int) -> Iterator[np.ndarray]:
+def _batches(order: np.ndarray, lengths: np.ndarray, max_words: int) -> Iterator[np.ndarray]:
     start = total = 0
     for stop, length in enumerate(lengths[order].tolist()):
-        if total and total + length > max_tokens:
+        if total and total + length > max_words:
             yield order[start:stop]
             start, total = stop, 0
         total += length

@@ -19,6 +19,7 @@ from spacy_elmo.pipeline.encode.encoder import (
     configure,
     layers_and_width,
     shim_of,
+    write_means,
 )
 from spacy_elmo.pipeline.encode.spans import rule_spans, sentence_spans, whole_docs, window_spans
 from spacy_elmo.pipeline.factory_options import BiLMOptions
@@ -354,3 +355,43 @@ def test_the_default_device_of_torch_changes_nothing(weights, is_loaded, precisi
         found = model.predict(docs_of())
     for one, other in zip(found, expected, strict=True):
         assert_same(one, other)
+
+
+def test_the_network_stays_in_evaluation_mode_and_predicts_without_a_graph(weights):
+    """`PyTorchShim` leaves the module in training mode, and changes the mode while other threads compute."""
+    model, modes = build(weights, frozen=False), []
+    shim = shim_of(model)
+    for bilm in (shim.bilm, shim.bilm_for_inference()):
+        bilm.lstm[0].register_forward_pre_hook(
+            lambda *_, bilm=bilm: modes.append((bilm.training, torch.is_grad_enabled()))
+        )
+    model.begin_update([doc_of("a")])
+    model.predict([doc_of("a")])
+    assert modes == [(False, True), (False, False)] and not shim.bilm.training
+
+
+def test_training_where_gradients_are_off(weights):
+    model = build(weights, frozen=False, trainable="top")
+    with torch.no_grad():
+        layers, backprop = model.begin_update([doc_of("a", "cat")])
+    backprop([np.ones_like(layers[0])])
+    named = shim_of(model).bilm.named_parameters()
+    grads = {name for name, parameter in named if parameter.grad is not None}
+    assert grads and all(name.startswith("lstm.1.") for name in grads)
+
+
+def test_means_of_two_and_of_one_and_none():
+    target = torch.zeros(1, 4, 1)
+    vectors = torch.tensor([[[1.0], [-0.0], [4.0]]], requires_grad=True)
+    write_means(target, vectors, np.array([2, 0, 2]))
+    assert target[0, :, 0].tolist() == [0, 0, 2.5, 0]
+    assert torch.signbit(target[0, :, 0]).tolist() == [True, False, False, False]
+    target.backward(torch.ones_like(target))
+    assert vectors.grad[0, :, 0].tolist() == [0.5, 1, 0.5]
+
+
+def test_vectors_are_added_in_their_order():
+    """In any other order, the large numbers would not cancel before the small one comes."""
+    target, big = torch.zeros(1, 1, 1), 3 * 2.0**30
+    write_means(target, torch.tensor([[[big], [-big], [3.0]]]), np.array([0, 0, 0]))
+    assert target.item() == 1
