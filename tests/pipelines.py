@@ -148,6 +148,18 @@ def autograd(nlp: Language, batch: list[Example], names: Iterable[str]) -> dict[
     return {n: p.grad.numpy() for n, p in reference.named_parameters() if p.grad is not None}
 
 
+def counted(model: Model, monkeypatch: Any) -> list[int]:
+    """Return a list to which each computation of layers by a biLM adds the number of its Docs."""
+    computed, forward = [], model._func
+
+    def count(model: Model, docs: list[Doc], is_train: bool) -> Any:
+        computed.append(len(docs))
+        return forward(model, docs, is_train)
+
+    monkeypatch.setattr(model, "_func", count)
+    return computed
+
+
 def training_layers(nlp: Language, docs: list[Doc]) -> list[np.ndarray]:
     """Return the layers that a listener gets for the Docs of an update."""
     source = nlp.get_pipe("elmo").source

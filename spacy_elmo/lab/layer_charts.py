@@ -13,7 +13,7 @@ from spacy.language import Language
 from thinc.api import Model
 
 from ..files import atomic_write
-from ..pipeline.listen.scalar_mix import LayerChoice, is_mix, weights_of
+from ..pipeline.listen.scalar_mix import LayerChoice, is_mix, mix_weights
 
 _WIDTH, _BAR = 420, 18
 _DOTS_PER_UNIT = 2.0
@@ -72,7 +72,7 @@ def _component_weights(name: str, model: Model) -> Iterator[LayerWeights]:
     mixes = [node for node in model.walk() if is_mix(node)]
     # `walk` yields the output before the input.
     for mix in sorted(mixes, key=lambda mix: places.get(mix.id, "")):
-        weights, gamma = weights_of(mix)
+        weights, gamma = mix_weights(mix)
         yield LayerWeights(
             name,
             places.get(mix.id, ""),

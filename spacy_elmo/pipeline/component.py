@@ -75,7 +75,7 @@ class Elmo(TrainablePipe):
         name: name of the component in the pipeline.
         options: the options of the component, which `factory_options.py` describes.
         pipeline: reference to the pipeline that contains the component; None: the pipeline is unknown.
-        is_default: True if the config has `weights = "auto"`, for which `options` has the name of a biLM.
+        is_auto: True if the config has `weights = "auto"`, for which `options` has the name of a biLM.
     """
 
     def __init__(
@@ -86,33 +86,20 @@ class Elmo(TrainablePipe):
         *,
         options: ElmoOptions = _DEFAULTS,
         pipeline: PipelineRef | None = None,
-        is_default: bool = False,
+        is_auto: bool = False,
     ) -> None:
         super().__init__(vocab, model, name)
         self.source = LayerSource(model, options, name)
         self._options = options
         self._pipeline = pipeline or PipelineRef()
-        self._is_default = is_default
+        self._is_auto = is_auto
+        self._is_in_config = False
         self._losses: dict[str, float] = {}
         model.attrs["replace_listener"] = replace_listener
         model.attrs["replace_listener_cfg"] = ReplaceListenerConfig(name)
-        # Also the listeners of disabled components, which spaCy leaves out of `listener_map`.
-        self._linked: list[Model] = []
         self.listener_map = {}
         install_extensions()
         _guard_forks()
-
-    def __setstate__(self, state: Any) -> None:
-        super().__setstate__(state)
-        for listener in self._linked:
-            # The listeners are new after unpickling, and then they have no link.
-            if not state_of(listener).upstreams:
-                state_of(listener).link(self)
-
-    @property
-    def frozen(self) -> bool:
-        """True if training does not change the biLM."""
-        return self.source.frozen
 
     # Prediction
 
@@ -135,8 +122,8 @@ class Elmo(TrainablePipe):
         Raises:
             OSError, ValueError: the weights cannot be loaded.
         """
-        self.source.drop_batch()
         self.model.initialize()
+        self.source = LayerSource(self.model, self._options, self.name)
         if nlp is not None and not self.listeners:
             self._warn_of_no_listener(nlp)
 
@@ -183,8 +170,7 @@ class Elmo(TrainablePipe):
     def finish_update(self, sgd: Optimizer) -> None:
         """Run the backward pass and an optimizer step for the current batch of Docs. If no listener has used
         the batch yet, keep it for the next call."""
-        self._add_loss(self.source.backward())
-        self.model.finish_update(sgd)
+        self._add_loss(self.source.finish_update(sgd))
 
     def _add_loss(self, loss: float) -> None:
         if loss:
@@ -202,21 +188,23 @@ class Elmo(TrainablePipe):
     def listener_map(self, listeners: dict[str, list[Model]]) -> None:
         self._listener_map = listeners
         self._nearer: list[str] = []
-        self.source.name = self.name
-        self._resolve_config()
+        self._pipeline_is_linked()
 
-    def _resolve_config(self) -> None:
-        """Replace `weights = "auto"` in the pipeline's config by the name of the weights, and copy the biLM's
-        options for `replace_listeners`.
+    def _pipeline_is_linked(self) -> None:
+        """Take over the name of the component. The first time, replace `weights = "auto"` in the pipeline's config
+        by the name of the weights, add the weights to the pipeline's meta, and copy the biLM's options for
+        `replace_listeners`.
 
         `__init__` cannot do this, because spaCy adds the component's config to the pipeline after `__init__`.
         """
+        self.source.name = self.name
         replace = self.model.attrs["replace_listener_cfg"]
         replace.upstream, replace.any_upstream = self.name, False
         nlp = self._pipeline.nlp
-        if nlp is not None and self.name in nlp.component_names and not replace.options:
+        if nlp is not None and self.name in nlp.component_names and not self._is_in_config:
+            self._is_in_config = True
             config = nlp.get_pipe_config(self.name)
-            if self._is_default:
+            if self._is_auto:
                 # A saved config names the weights of the training, because "auto" may mean others on another machine.
                 config["weights"] = self._options.weights
             if self._options.weights is not None:
@@ -252,8 +240,6 @@ class Elmo(TrainablePipe):
         listeners = self.listener_map.get(component_name, [])
         if not any(listener is known for known in listeners):
             self.listener_map[component_name] = [*listeners, listener]
-        if not any(listener is known for known in self._linked):
-            self._linked.append(listener)
         state_of(listener).link(self)
         if state_of(listener).upstream_name == "*":
             self.model.attrs["replace_listener_cfg"].any_upstream = True
@@ -271,7 +257,6 @@ class Elmo(TrainablePipe):
             self.listener_map[component_name] = rest
         else:
             del self.listener_map[component_name]
-        self._linked = [known for known in self._linked if known is not listener]
         state_of(listener).unlink(self)
         return True
 

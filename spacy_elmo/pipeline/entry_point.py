@@ -57,13 +57,11 @@ def make_elmo(
     from .component import Elmo, PipelineRef
     from .encode.encoder import configure
 
-    is_default = options.weights == AUTO
-    if is_default:
+    is_auto = options.weights == AUTO
+    if is_auto:
         options = dataclasses.replace(options, weights=default_weights(nlp.lang))
     configure(model, options)
-    return Elmo(
-        nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp), is_default=is_default
-    )
+    return Elmo(nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp), is_auto=is_auto)
 
 
 @Language.factory(

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from spacy.tokens import Doc
 
 from tests import pipelines
-from tests.pipelines import assert_same
+from tests.pipelines import assert_same, counted
 
 WORDS = (["a", "b"], [], ["a", "b"])
 
@@ -30,18 +30,7 @@ def trained(weights):
 @pytest.fixture
 def computed(trained, monkeypatch):
     """Return a list of how many Docs are computed at a time."""
-    return counted(trained, monkeypatch)
-
-
-def counted(source, monkeypatch):
-    computed, forward = [], source.model._func
-
-    def count(model, docs, is_train):
-        computed.append(len(docs))
-        return forward(model, docs, is_train)
-
-    monkeypatch.setattr(source.model, "_func", count)
-    return computed
+    return counted(trained.model, monkeypatch)
 
 
 def gradients(source):
@@ -190,7 +179,7 @@ def test_frozen_uses_layers_of_the_present_weights_on_a_doc(weights, monkeypatch
     """With annotating_components, nothing is computed twice, with a cache or without one."""
     nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
-    computed = counted(nlp.get_pipe("elmo").source, monkeypatch)
+    computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
     pipelines.step(nlp, optimizer, annotates=["elmo"])
     assert sum(computed) == 3
 

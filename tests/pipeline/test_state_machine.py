@@ -113,7 +113,9 @@ class Machine(RuleBasedStateMachine):
         batch = pipelines.examples(nlp)
         learning = [n for n in nlp.pipe_names if n in TAGGERS and n not in excluded]
         trains = (
-            "elmo" in nlp.pipe_names and "elmo" not in excluded and not nlp.get_pipe("elmo").frozen
+            "elmo" in nlp.pipe_names
+            and "elmo" not in excluded
+            and not nlp.config["components"]["elmo"]["frozen"]
         )
         expected = pipelines.autograd(nlp, batch, learning) if trains and learning else {}
         nlp.update(batch, sgd=False, exclude=excluded, annotates=["elmo"] if annotates else [])

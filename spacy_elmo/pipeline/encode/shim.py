@@ -197,16 +197,17 @@ class BiLMShim(PyTorchShim):
 
     def to_bytes(self) -> bytes:
         """Return the bytes of a complete weights file. Loading these bytes needs no other file."""
-        start = self._start_state
-        kept = [] if start is None else [start.h, start.c]
-        tensors = [*self.bilm.state_dict().values(), *kept]
+        tensors = list(self.bilm.state_dict().values())
+        if self._start_state is not None:
+            tensors += [self._start_state.h, self._start_state.c]
         # Half as many bytes if float16 represents all values exactly, as those of a float16 file.
         exact = all(torch.equal(t, t.half().to(t.dtype)) for t in tensors)
         return self._weights(torch.float16 if exact else torch.float32).to_bytes()
 
     def _weights(self, dtype: torch.dtype = torch.float32) -> Weights:
+        self.ensure_loaded()
         return Weights.from_bilm(
-            self.bilm,
+            self._model,
             vocabulary=self._vocabulary,
             card=self._card,
             start_state=self._start_state,

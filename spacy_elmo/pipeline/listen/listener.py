@@ -1,6 +1,7 @@
 """`spacy-elmo.ElmoListener.v1`: a layer that passes the vectors of an `elmo` component to a later
 component."""
 
+import copy
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +38,6 @@ class ListenerState(ConfigOnly):
     def __init__(self, upstream_name: str, width: int | None) -> None:
         self.upstream_name = upstream_name
         self.width = width
-        """The argument `width`."""
         self.in_entity_linker = False
         self.needs_width = False
         """True if an `EntityLinker` contains the listener, and its layers have a width that is not in the config."""
@@ -84,14 +84,19 @@ class ListenerState(ConfigOnly):
         self._links = [link for link in self._links if link() not in (None, upstream)]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_links": []}  # weak references cannot be pickled
+        return {
+            **self.__dict__,
+            "_links": self.upstreams[::-1],
+        }  # weak references cannot be pickled
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _links=[weakref.ref(upstream) for upstream in state["_links"]])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ListenerState":
-        copied = ListenerState(self.upstream_name, self.width)
-        copied.in_entity_linker, copied.needs_width = self.in_entity_linker, self.needs_width
+        copied = copy.copy(self)
         upstreams = self.upstreams[::-1]
-        for upstream in [memo[id(u)] for u in upstreams if id(u) in memo] or upstreams:
-            copied.link(upstream)
+        upstreams = [memo[id(u)] for u in upstreams if id(u) in memo] or upstreams
+        copied._links = [weakref.ref(upstream) for upstream in upstreams]
         return copied
 
 
@@ -161,5 +166,14 @@ def forward(
     state = state_of(model)
     # An entity linker predicts on excerpts of Docs, which have no layers.
     warn = not state.in_entity_linker
-    layers, backward = state.source_for(docs).layers(docs, is_train, warn=warn)
-    return mix_layers(model.layers[0], layers, is_train, backward)
+    layers, add_gradient = state.source_for(docs).layers(docs, is_train, warn=warn)
+    trained = add_gradient is not None
+    mixed, unmix = mix_layers(model.layers[0], layers, is_train, trained=trained)
+
+    def backprop(d_mixed: list[Floats2d]) -> list[Doc]:
+        d_layers = unmix(d_mixed)
+        if add_gradient is not None and d_layers:
+            add_gradient(d_layers)
+        return []
+
+    return mixed, backprop

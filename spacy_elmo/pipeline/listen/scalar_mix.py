@@ -100,70 +100,52 @@ def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
 def forward(
     model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Compute the weighted sums, without dropout. The backward pass returns the gradient of the layers."""
-    gradients: list[Floats3d] = []
-    mixed, backprop = _mix_docs(model, X, gradients.extend)
-
-    def backprop_layers(d_mixed: list[Floats2d]) -> list[Floats3d]:
-        gradients.clear()
-        backprop(d_mixed)
-        return gradients
-
-    return mixed, backprop_layers
+    """Apply the scalar mix to the layers of Docs; see `mix_layers`."""
+    return mix_layers(model, X, is_train)
 
 
 def mix_layers(
     mix: Model[list[Floats3d], list[Floats2d]],
     layers: list[Floats3d],
     is_train: bool,
-    backward: Callable[[list[Floats3d]], Any] | None,
-) -> tuple[list[Floats2d], Callable]:
-    """Apply a scalar mix to the layers of Docs, and in training the dropout of the mix to the result.
+    *,
+    trained: bool = True,
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats3d]]]:
+    """Compute the weighted sums of the layers of Docs in float32, even if the layers are float16. In training,
+    apply the dropout of the mix to the result.
 
     Args:
-        backward: function that takes the gradient of the layers; None: the gradient is not computed, which
-            saves time, because a frozen biLM needs none.
+        trained: False: the layers come from a frozen biLM, so their gradient is not computed, which saves time.
 
     Returns:
-        The mixed vectors of each Doc, (n_tokens, width), and the function for the backward pass.
+        The mixed vectors of each Doc, (n_tokens, width), and the function for the backward pass, which returns the
+        gradient of the layers; an empty list if it is not computed.
     """
-    mixed, unmix = _mix_docs(mix, layers, backward)
-    dropout = mix.attrs["options"].dropout if is_train else 0.0
-    if not dropout:
-        return mixed, unmix
-    masks = [mix.ops.get_dropout_mask(x.shape, dropout) for x in mixed]
-
-    def masked(X: list[Floats2d]) -> list[Floats2d]:
-        return [x * mask for x, mask in zip(X, masks, strict=True)]
-
-    return masked(mixed), lambda d_mixed: unmix(masked(d_mixed))
-
-
-def _mix_docs(
-    model: Model[list[Floats3d], list[Floats2d]],
-    X: list[Floats3d],
-    backward: Callable[[list[Floats3d]], Any] | None,
-) -> tuple[list[Floats2d], Callable]:
-    """Compute the weighted sums in float32, even if the layers are float16. The layers of all Docs are
-    concatenated, because one large operation is faster than one operation per Doc."""
-    options: MixOptions = model.attrs["options"]
-    if not X:
+    options: MixOptions = mix.attrs["options"]
+    if not layers:
         return [], _nothing
-    _check_shapes(model, X)
-    flat: Any = X[0] if len(X) == 1 else model.ops.xp.concatenate(X, axis=1)
+    _check_shapes(mix, layers)
+    xp = mix.ops.xp
+    # One large operation is faster than one operation per Doc.
+    flat: Any = layers[0] if len(layers) == 1 else xp.concatenate(layers, axis=1)
     if flat.dtype == "float16":
         flat = flat.astype("float32")
-    bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in X), initial=0)))
-    normed, unnorm = _normalize(model.ops, flat) if options.layer_norm else (flat, _same)
-    mixed, unmix = _mix(model, normed)
+    bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in layers), initial=0)))
+    normed, unnorm = _normalize(mix.ops, flat) if options.layer_norm else (flat, _same)
+    mixed, unmix = _mix(mix, normed)
+    mask: Any = 1.0
+    if is_train and options.dropout:
+        mask = mix.ops.get_dropout_mask(mixed.shape, options.dropout)
+        mixed = mixed * mask
 
-    def backprop(d_mixed: list[Floats2d]) -> list[Any]:
-        gradient = model.ops.xp.concatenate(d_mixed, axis=0)
-        d_normed = unmix(gradient, backward is not None and options.grad_factor != 0)
-        if d_normed is not None and backward is not None:
-            d_flat = unnorm(d_normed) * options.grad_factor
-            backward([d_flat[:, start:end] for start, end in bounds])
-        return []
+    def backprop(d_mixed: list[Floats2d]) -> list[Floats3d]:
+        d_normed = unmix(
+            xp.concatenate(d_mixed, axis=0) * mask, trained and options.grad_factor != 0
+        )
+        if d_normed is None:
+            return []
+        d_flat = unnorm(d_normed) * options.grad_factor
+        return [d_flat[:, start:end] for start, end in bounds]
 
     return [mixed[start:end] for start, end in bounds], backprop
 
@@ -194,7 +176,7 @@ def is_mix(model: Model) -> bool:
     return model.name == _NAME
 
 
-def weights_of(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
+def mix_weights(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
     """Return the weight of each layer in a scalar mix, (layers,), and the factor γ by which the weighted sum
     is multiplied. The sum of the weights is 1.
 

@@ -69,9 +69,16 @@ def forward(
     includes the biLM. While thinc initializes a model, which needs only shapes, the layers are zeros."""
     bilm, mix = model.layers
     if is_initializing():
-        return mix_layers(mix, zeros(bilm, docs), is_train, None)
+        return mix_layers(mix, zeros(bilm, docs), is_train, trained=False)
     layers, backward = bilm(docs, is_train)
-    return mix_layers(mix, layers, is_train, backward if shim_of(bilm).trainable else None)
+    mixed, unmix = mix_layers(mix, layers, is_train, trained=bool(shim_of(bilm).trainable))
+
+    def backprop(d_mixed: list[Floats2d]) -> list[Doc]:
+        if d_layers := unmix(d_mixed):
+            backward(d_layers)
+        return []
+
+    return mixed, backprop
 
 
 def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:

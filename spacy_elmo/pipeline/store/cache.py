@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from spacy.attrs import ORTH
 from spacy.tokens import Doc
-from thinc.api import Model
 from thinc.types import Floats3d
 
 from ...digest import Digest
-from ..encode.encoder import shim_of
 from ..encode.spans import rule_spans, spans_of
 from ..factory_options import SpanGetter
 
@@ -60,53 +58,39 @@ class LayerCache:
         self._asked: set[bytes] = set()
         """The keys of Docs that have been predicted once. The next time, the cache stores their layers."""
 
-    def get_or_compute(
-        self, model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc], *, keep: bool
-    ) -> list[Floats3d]:
-        """Return the layers of Docs from the cache, and compute layers that are not cached. The caller must
-        not change the arrays, because the next epoch uses the same arrays.
-
-        Args:
-            model: a `BiLM_v1` model.
-            keep: store all computed layers, and remove the least recently used layers if space is needed. If
-                `keep` is false, remove no layers, and store the layers of a Doc only if this is the second
-                call with the Doc.
-
-        Raises:
-            ValueError: the option `get_spans` returns wrong spans (see `spans_of`).
-        """
-        if not self.megabytes:
-            return model.predict(list(docs))
-        keys = keys_of(docs, model.attrs["options"].get_spans)
+    def find(self, keys: Sequence[bytes], version: str) -> list[Any]:
+        """Return the layers for each key; None if they are not cached. `version` identifies the current weights
+        (see `BiLMShim.version`): layers of other weights are removed."""
         with _lock:
-            # Read inside the lock: a thread that has read an old version must not remove the layers of a newer one.
-            version = shim_of(model).version
             if self._version != version:
                 self._empty(version)
-            layers: list[Any] = [self._find(key) for key in keys]
-        missing = [row for row, array in enumerate(layers) if array is None]
-        computed = model.predict([docs[row] for row in missing])
+            found = [self._layers.get(key) for key in keys]
+            for key, layers in zip(keys, found, strict=True):
+                if layers is not None:
+                    self._layers.move_to_end(key)
+            return found
+
+    def add(
+        self, keys: Sequence[bytes], layers: Sequence[Floats3d], version: str, *, evict: bool
+    ) -> None:
+        """Add the layers that the weights `version` have computed, if these are still the weights of the cache.
+
+        Args:
+            evict: remove the least recently used layers if space is needed. If false, remove no layers, and store
+                the layers of a Doc only if this is the second call with the Doc.
+        """
         with _lock:
-            # False if another thread has changed the weights meanwhile.
-            unchanged = self._version == version == shim_of(model).version
-            for row, array in zip(missing, computed, strict=True):
-                layers[row] = array
-                if unchanged and (keep or keys[row] in self._asked):
-                    self._store(keys[row], array, evict=keep)
-                elif unchanged and len(self._asked) < MOST_KEYS:
-                    self._asked.add(keys[row])
-        return layers
+            for key, array in zip(keys, layers, strict=True):
+                if self._version != version or key in self._layers:
+                    continue
+                if evict or key in self._asked:
+                    self._store(key, array, evict)
+                elif len(self._asked) < MOST_KEYS:
+                    self._asked.add(key)
 
-    def _find(self, key: bytes) -> Floats3d | None:
-        if (layers := self._layers.get(key)) is not None:
-            self._layers.move_to_end(key)
-        return layers
-
-    def _store(self, key: bytes, layers: Floats3d, *, evict: bool) -> None:
-        """Store the layers of a Doc. If there is too little space: with `evict`, remove the least recently used
-        layers; without `evict`, do not store the new layers."""
+    def _store(self, key: bytes, layers: Floats3d, evict: bool) -> None:
         size, capacity = _ENTRY_BYTES + layers.nbytes, self.megabytes * 1e6
-        if size > (capacity if evict else capacity - self._bytes) or key in self._layers:
+        if size > (capacity if evict else capacity - self._bytes):
             return
         self._layers[key] = layers
         self._bytes += size

@@ -17,6 +17,8 @@ from thinc.util import is_xp_array
 _KEY: Any = ("._.", "ELMo layers", None, None)
 _USER = ""
 """Key in `StoredLayers` for layers that a user has set. All other keys are names of components."""
+USER_ONLY = "user only"
+"""Argument `version` of `stored_layers` that no weights have, so it excludes all layers but those of a user."""
 
 
 def install_extensions() -> None:
@@ -110,24 +112,21 @@ def store_layers(
 
 
 def stored_layers(doc: Doc, component: str, version: str | None = None) -> Floats3d | None:
-    """Return the layers that a component or the user has stored on a Doc.
-
-    The result is None if there are no layers, if the Doc was retokenized, or if other weights than `version`
-    have computed the layers.
+    """Return the layers that a component or the user has stored on a Doc; None if there are none, or if the Doc
+    was retokenized.
 
     Args:
-        doc: a Doc.
         component: name of the component.
-        version: identifier of the required weights (`BiLMShim.version`); None: any weights. Layers that a
-            user has set are returned for every version.
+        version: identifier of the weights that must have computed the layers of the component
+            (`BiLMShim.version`), or `USER_ONLY`; None: any weights. Layers that a user has set fit every version.
     """
     stored = doc.user_data.get(_KEY, {})
     entry = stored.get(component, stored.get(_USER))
     if entry is None or entry["layers"].ndim != 3 or not _is_current(doc, entry["starts"]):
         return None
-    if version is not None and component in stored:
-        if getattr(stored, "versions", {}).get(component) != version:
-            return None
+    is_other = version is not None and component in stored
+    if is_other and getattr(stored, "versions", {}).get(component) != version:
+        return None
     return entry["layers"]
 
 
@@ -145,8 +144,8 @@ def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
     Raises:
         ValueError: the Doc was retokenized after the layers were computed.
     """
-    stored = _stored(doc, 0, len(doc), name)
-    return stored if stored is not None and stored.ndim == 3 else None
+    array = _array_of(doc, 0, len(doc), name)
+    return array if array is not None and array.ndim == 3 else None
 
 
 def _is_current(doc: Doc, starts: np.ndarray, start: int = 0, end: int | None = None) -> bool:
@@ -158,7 +157,7 @@ def _is_current(doc: Doc, starts: np.ndarray, start: int = 0, end: int | None = 
     return [token.idx for token in doc[start : end + 1]] == starts[start : end + 1].tolist()
 
 
-def _stored(doc: Doc, start: int, end: int, name: str | None = None) -> Any:
+def _array_of(doc: Doc, start: int, end: int, name: str | None = None) -> Any:
     """Check that the tokens `doc[start:end]` are those for which layers were computed, and return the array that
     a component has stored on the Doc: the layers, or, with the option `store = "average"`, their average.
 
@@ -177,13 +176,13 @@ def _stored(doc: Doc, start: int, end: int, name: str | None = None) -> Any:
     return array
 
 
-def _layers_to_average(doc: Doc, start: int, end: int) -> Any:
+def _layers_of(doc: Doc, start: int, end: int, *, or_average: bool = False) -> Any:
     """Return the layers of the tokens `doc[start:end]`, (layers, n_tokens, width), from the component that ran
-    last. If only the average of the layers is stored, return the average as a single layer."""
-    stored = _stored(doc, start, end)
-    if stored is None:
-        return None
-    return (stored if stored.ndim == 3 else stored[None])[:, start:end]
+    last. If only the average of the layers is stored, return None, or the average as a single layer."""
+    array = _array_of(doc, start, end)
+    if array is not None and array.ndim == 2:
+        array = array[None] if or_average else None
+    return None if array is None else array[:, start:end]
 
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
@@ -230,23 +229,22 @@ def _refuse(thing: Span | Token, value: Any) -> None:
 
 
 def _span_layers(span: Span) -> Floats3d | None:
-    layers = _stored(span.doc, span.start, span.end)
-    return None if layers is None or layers.ndim == 2 else layers[:, span.start : span.end]
+    return _layers_of(span.doc, span.start, span.end)
 
 
 def _token_layers(token: Token) -> Floats2d | None:
-    layers = _stored(token.doc, token.i, token.i + 1)
-    return None if layers is None or layers.ndim == 2 else layers[:, token.i]
+    layers = _layers_of(token.doc, token.i, token.i + 1)
+    return None if layers is None else layers[:, 0]
 
 
 def _doc_vectors(doc: Doc) -> Floats2d | None:
-    layers = _layers_to_average(doc, 0, len(doc))
+    layers = _layers_of(doc, 0, len(doc), or_average=True)
     return None if layers is None else layers.mean(axis=0, dtype="float32")
 
 
 def token_vector(token: Token) -> Floats1d | None:
     """Return the average of a token's layers (`token._.elmo`); None if there are no layers."""
-    layers = _layers_to_average(token.doc, token.i, token.i + 1)
+    layers = _layers_of(token.doc, token.i, token.i + 1, or_average=True)
     return None if layers is None else layers[:, 0].mean(axis=0, dtype="float32")
 
 
@@ -255,7 +253,7 @@ def span_vector(span: Span) -> Floats1d | None:
 
     Whitespace tokens are left out. If the span has only whitespace tokens, the result is zeros.
     """
-    layers = _layers_to_average(span.doc, span.start, span.end)
+    layers = _layers_of(span.doc, span.start, span.end, or_average=True)
     if layers is None:
         return None
     words = [place for place, token in enumerate(span) if not token.is_space]

@@ -1,20 +1,18 @@
-"""The cache of layers between epochs: in memory, on disk, and its use in training and prediction."""
+"""The cache of layers between epochs, and its use in training and prediction."""
 
 import copy
 import pickle
-import threading
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_array_equal
 from spacy.tokens import Doc
 
 from spacy_elmo.pipeline.encode.encoder import configure, shim_of
-from spacy_elmo.pipeline.encode.shim import BiLMShim
 from spacy_elmo.pipeline.encode.spans import rule_spans, whole_docs
 from spacy_elmo.pipeline.factory_options import BiLMOptions
 from spacy_elmo.pipeline.store.cache import LayerCache, keys_of
@@ -25,118 +23,81 @@ WORDS = [["a", "cat", "sat", "on", number] for number in "0123"]
 ENTRY_MB = (3 * 5 * 10 * 4 + 200) / 1e6
 
 
-@pytest.fixture
-def read(nlp, monkeypatch):
-    """A model, and a list that records how many Docs it computes at a time."""
-    model = nlp.get_pipe("elmo").model
-    return model, counted(model, monkeypatch)
-
-
-def counted(model, monkeypatch):
-    computed, original = [], model._func
-
-    def count(model, docs, is_train):
-        computed.append(len(docs))
-        return original(model, docs, is_train)
-
-    monkeypatch.setattr(model, "_func", count)
-    return computed
+LAYERS = SimpleNamespace(nbytes=3 * 5 * 10 * 4)
 
 
 def docs(nlp, texts=WORDS):
     return [Doc(nlp.vocab, words=words) for words in texts]
 
 
-def test_least_recently_used_goes_first(nlp, read):
-    model, computed = read
-    cache, (a, b, c, d) = LayerCache(3 * ENTRY_MB), docs(nlp)
-    for doc in (a, b, c, a, d):
-        cache.get_or_compute(model, [doc], keep=True)
-    assert computed == [1, 1, 1, 0, 1]
-    for doc in (a, c, d, b):
-        cache.get_or_compute(model, [doc], keep=False)
-    assert computed[5:] == [0, 0, 0, 1]
+def test_least_recently_used_goes_first():
+    cache = LayerCache(3 * ENTRY_MB)
+    for key in (b"a", b"b", b"c", b"a", b"d"):
+        if cache.find([key], "v") == [None]:
+            cache.add([key], [LAYERS], "v", evict=True)
+    assert cache.find([b"a", b"b", b"c", b"d"], "v") == [LAYERS, None, LAYERS, LAYERS]
 
 
-@pytest.mark.parametrize("entries", [0, 0.99])
-def test_what_does_not_fit_is_not_kept(nlp, read, entries):
-    model, computed = read
-    cache = LayerCache(entries * ENTRY_MB)
-    for _ in range(2):
-        cache.get_or_compute(model, docs(nlp)[:1], keep=True)
-    assert computed == [1, 1]
+def test_what_is_not_kept():
+    """Too large layers, layers of other weights, and all layers in a copy."""
+    cache = LayerCache(0.99 * ENTRY_MB)
+    cache.add([b"a"], [LAYERS], "", evict=True)
+    assert cache.find([b"a"], "") == [None]
+    cache = LayerCache(1)
+    assert cache.find([b"a"], "new") == [None]
+    cache.add([b"a"], [LAYERS], "old", evict=True)
+    assert cache.find([b"a"], "new") == [None]
+    cache.add([b"a"], [LAYERS], "new", evict=True)
+    cache.in_use = True
+    for copied in (copy.deepcopy(cache), pickle.loads(pickle.dumps(cache))):
+        assert copied.find([b"a"], "new") == [None]
+        assert not copied.in_use and copied.megabytes == 1
+    assert cache.find([b"a"], "new") == [LAYERS] and cache.find([b"a"], "newer") == [None]
 
 
-def test_layers_of_other_weights_are_forgotten(nlp, read):
-    model, computed = read
-    cache, shim = LayerCache(1), shim_of(model)
+def test_dev_docs_come_twice_and_only_so_many_are_remembered(monkeypatch):
+    """Here one."""
+    monkeypatch.setattr("spacy_elmo.pipeline.store.cache.MOST_KEYS", 1)
+    cache = LayerCache(1)
+    for expected in ([None, None], [None, None], [LAYERS, None]):
+        assert cache.find([b"a", b"b"], "") == expected
+        cache.add([b"a", b"b"], [LAYERS, LAYERS], "", evict=False)
+
+
+def test_layers_of_other_weights_are_forgotten(nlp, monkeypatch):
+    model = nlp.get_pipe("elmo").model
+    shim, computed = shim_of(model), pipelines.counted(model, monkeypatch)
     average = {(shim.id, "lstm.0.bias"): np.zeros_like(shim.bilm.lstm[0].bias.detach())}
-    cache.get_or_compute(model, docs(nlp), keep=True)
+    pipelines.training_layers(nlp, docs(nlp))
     with shim.use_params(average):
-        cache.get_or_compute(model, docs(nlp), keep=False)
-    cache.get_or_compute(model, docs(nlp), keep=True)
+        pipelines.training_layers(nlp, docs(nlp))
+    pipelines.training_layers(nlp, docs(nlp))
     shim.initialize()
-    cache.get_or_compute(model, docs(nlp), keep=True)
+    pipelines.training_layers(nlp, docs(nlp))
     shim.configure(BiLMOptions(frozen=False, trainable="top"))
     shim.bilm.lstm[1].bias.grad = shim.bilm.lstm[1].bias.detach() * 0 + 1
-    model.finish_update(lambda key, data, gradient: (data + gradient, gradient))
-    cache.get_or_compute(model, docs(nlp), keep=True)
-    cache.get_or_compute(model, docs(nlp), keep=True)
+    shim.finish_update(lambda key, data, gradient: (data + gradient, gradient))
+    pipelines.training_layers(nlp, docs(nlp))
+    pipelines.training_layers(nlp, docs(nlp))
     assert computed == [4, 4, 4, 4, 4, 0]
 
 
-@pytest.mark.parametrize("reads", [False, True])
-def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch, reads):
-    """Another thread trains the weights, and may read the cache, before the layers of the old weights are stored."""
-    model, cache, (doc, other) = (
-        nlp.get_pipe("elmo").model,
-        LayerCache(1),
-        docs(nlp)[:2],
-    )
+def test_weights_that_change_while_layers_are_computed(nlp, monkeypatch):
+    """Another thread trains the weights before the layers of the old weights are stored."""
+    model, doc = nlp.get_pipe("elmo").model, docs(nlp)[0]
     original = model._func
 
     def compute_slowly(model, some, is_train):
         monkeypatch.setattr(model, "_func", original)
         computed = original(model, some, is_train)
-        with torch.no_grad():
-            shim_of(model).bilm.lstm[1].bias += 1
-        if reads:
-            cache.get_or_compute(model, [other], keep=True)
+        pipelines.change(nlp, 1)
         return computed
 
     monkeypatch.setattr(model, "_func", compute_slowly)
-    (old,) = cache.get_or_compute(model, [doc], keep=True)
+    (old,) = pipelines.training_layers(nlp, [doc])
     (new,) = model.predict([doc])
     assert np.abs(new - old).max() > 0.01
-    assert_array_equal(*cache.get_or_compute(model, [doc], keep=True), new)
-
-
-def test_weights_that_change_while_their_version_is_read(nlp, read, monkeypatch):
-    """What another thread stores for the new weights meanwhile stays."""
-    model, computed = read
-    cache, (doc, other) = LayerCache(1), docs(nlp)[:2]
-    version = BiLMShim.version
-
-    def train():
-        with torch.no_grad():
-            shim_of(model).bilm.lstm[1].bias += 1
-        cache.get_or_compute(model, [doc], keep=True)
-
-    thread = threading.Thread(target=train)
-
-    def read_slowly(shim):
-        found = version.__get__(shim)
-        monkeypatch.setattr(BiLMShim, "version", version)
-        thread.start()
-        thread.join(timeout=1)  # it cannot end if it waits for this one
-        return found
-
-    monkeypatch.setattr(BiLMShim, "version", property(read_slowly))
-    cache.get_or_compute(model, [other], keep=True)
-    thread.join()
-    before = len(computed)
-    cache.get_or_compute(model, [doc], keep=True)
-    assert computed[before:] == [0]
+    assert_array_equal(*pipelines.training_layers(nlp, [doc]), new)
 
 
 def test_keys_tell_words_and_spans_apart(nlp):
@@ -160,19 +121,6 @@ def test_spans_are_asked_for_once_without_a_cache(weights, cache_mb):
     assert get_spans.call_count == 1 + cache_mb
 
 
-@pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))]
-)
-def test_copies_are_empty(nlp, duplicate, monkeypatch):
-    cache, model = LayerCache(1), nlp.get_pipe("elmo").model
-    cache.in_use = True
-    cache.get_or_compute(model, docs(nlp), keep=True)
-    copied, computed = duplicate(cache), counted(model, monkeypatch)
-    for _ in range(2):
-        copied.get_or_compute(model, docs(nlp), keep=True)
-    assert computed == [4, 0] and not copied.in_use and copied.megabytes == 1
-
-
 # In training
 
 
@@ -182,7 +130,7 @@ def test_a_later_epoch_reads_nothing_and_trains_the_same(weights, monkeypatch):
     for cache_mb in (0, 1):
         nlp = pipelines.listening(weights, frozen=True, cache_mb=cache_mb)
         optimizer = nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
-        computed = counted(nlp.get_pipe("elmo").model, monkeypatch)
+        computed = pipelines.counted(nlp.get_pipe("elmo").model, monkeypatch)
         for _ in range(3):
             pipelines.step(nlp, optimizer)
         trained[cache_mb] = nlp.get_pipe("tagger").model.to_bytes()
@@ -190,10 +138,13 @@ def test_a_later_epoch_reads_nothing_and_trains_the_same(weights, monkeypatch):
     assert trained[0] == trained[1]
 
 
-def test_layers_on_demand_come_from_the_cache(nlp, read):
+def test_layers_on_demand_come_from_the_cache(nlp, monkeypatch):
     """elmo is in frozen_components. A Doc gets its own copy of the layers: changing it must not change those of the
     next epoch."""
-    elmo, (_, computed) = nlp.get_pipe("elmo"), read
+    elmo, computed = (
+        nlp.get_pipe("elmo"),
+        pipelines.counted(nlp.get_pipe("elmo").model, monkeypatch),
+    )
     expected = nlp("A cat.")._.elmo_layers
     with pytest.warns(UserWarning, match="did not run"):
         for _ in range(3):
@@ -202,15 +153,6 @@ def test_layers_on_demand_come_from_the_cache(nlp, read):
             assert_array_equal(doc._.elmo_layers, expected)
             doc._.elmo_layers[:] = 0
     assert computed == [1, 1, 0, 0]
-
-
-def test_only_so_many_docs_are_remembered(nlp, read, monkeypatch):
-    """Here one; the others are computed at each call."""
-    monkeypatch.setattr("spacy_elmo.pipeline.store.cache.MOST_KEYS", 1)
-    (model, computed), cache = read, LayerCache(1)
-    for expected in (2, 2, 1):
-        cache.get_or_compute(model, docs(nlp)[:2], keep=False)
-        assert computed[-1] == expected
 
 
 @pytest.mark.parametrize("disabled", [[], ["elmo"]])
@@ -222,7 +164,7 @@ def test_prediction_while_training(weights, monkeypatch, disabled):
     elmo = nlp.get_pipe("elmo")
     known, new = " ".join(pipelines.SENTENCES[0][0]), "Something else altogether."
     expected = elmo.model.predict([nlp.make_doc(known), nlp.make_doc(new)])
-    computed = counted(elmo.model, monkeypatch)
+    computed = pipelines.counted(nlp.get_pipe("elmo").model, monkeypatch)
     with nlp.select_pipes(disable=disabled), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         for seen in (1, 2, 2):
@@ -237,8 +179,7 @@ def test_prediction_while_training(weights, monkeypatch, disabled):
 def test_prediction_without_training_is_not_cached(weights, monkeypatch):
     nlp = pipelines.listening(weights, frozen=True)
     nlp.initialize(lambda: pipelines.examples(nlp))
-    elmo = nlp.get_pipe("elmo")
-    computed = counted(elmo.model, monkeypatch)
+    computed = pipelines.counted(nlp.get_pipe("elmo").model, monkeypatch)
     for _ in range(3):
         nlp("Something else altogether.")
     assert sum(computed) == 3
@@ -249,7 +190,7 @@ def test_the_dev_part_takes_the_space_that_is_left(weights, monkeypatch):
     nlp = pipelines.blank(weights, cache_mb=2.5 * ENTRY_MB)
     elmo = nlp.get_pipe("elmo")
     pipelines.training_layers(nlp, docs(nlp)[:2])
-    computed = counted(elmo.model, monkeypatch)
+    computed = pipelines.counted(nlp.get_pipe("elmo").model, monkeypatch)
     dev = ["Something", "else", "altogether", "and", "longer"]
     for _ in range(3):
         elmo.predict([Doc(nlp.vocab, words=dev)])
