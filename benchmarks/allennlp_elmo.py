@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.spelling import char_ids
+from spacy_elmo.bilm.token_encoder import char_ids
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.bilm_tf import export
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.config import N_MARKS, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.spelling import N_MARKS
 from spacy_elmo.bilm.weights import Weights
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "a", "cat", "sat", "naïve", "鳥"]
@@ -40,7 +39,7 @@ def bilm(config: BiLMConfig, seed: int = 0) -> BiLM:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
-    words = LEXICON if config.has_lexicon else VOCABULARY
+    words = LEXICON if config.is_many_langs else VOCABULARY
     model.set_vocabulary(words[: config.n_words], ALPHABET[: max(config.n_symbols - N_MARKS, 0)])
     return model.eval()
 

@@ -10,10 +10,13 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from .spelling import N_MARKS, Spelling, UnicodeForm
+from .spelling import Spelling, UnicodeForm
 
 Precision: TypeAlias = Literal["float32", "bfloat16"]
 """Data type in which the network multiplies matrices in prediction."""
+
+N_MARKS = 6
+"""Number of marks in ELMoForManyLangs' table of code points, such as the start of a word. They have the first rows."""
 
 _HEADER_NAMES = {"n_words": "words", "n_symbols": "symbols"}
 """Names of fields in the header of a weights file, {name here: name in the header}. All other fields have the
@@ -134,7 +137,7 @@ class BiLMConfig:
                 f"n_symbols = {self.n_symbols} (must be 0, or at least {N_MARKS}, the number of marks)"
             )
         # <S> is a character between two marks. Of <bos>, ELMoForManyLangs looks up all five.
-        least = 7 if self.has_lexicon else 0 if self.n_words else 3
+        least = 7 if self.is_many_langs else 0 if self.n_words else 3
         if self.max_characters < least:
             problems.append(
                 f"max_characters = {self.max_characters} (must be at least {least}, for the boundaries)"
@@ -162,7 +165,7 @@ class BiLMConfig:
         return 2 * self.projection
 
     @property
-    def has_lexicon(self) -> bool:
+    def is_many_langs(self) -> bool:
         """True if the network has the token encoder of ELMoForManyLangs. This encoder reads a word vector,
         code points, or both."""
         return bool(self.word_dim or self.n_symbols)

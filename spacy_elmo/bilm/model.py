@@ -14,12 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .character_cnn import prepack_dense
 from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
 from .lstm import LSTMLayer
 from .packing import Lengths, Packing
-from .token_encoder import TokenCache, WordEncoder, token_encoder
+from .token_encoder import TokenCache, token_encoder
 
 
 @dataclass
@@ -98,10 +97,10 @@ class BiLM(nn.Module):
                 stacklevel=2,
             )
         other = copy.copy(self)
-        encoder: Any = self.encoder
-        # A word table needs no cache. On a GPU, the cache would wait for a lookup on the CPU in every call.
-        if self.device.type == "cpu" and not isinstance(encoder, WordEncoder):
-            encoder = TokenCache(prepack_dense(encoder, getattr(torch, precision)))
+        encoder: nn.Module = self.encoder
+        # On a GPU, a cache of vectors would wait for a lookup on the CPU in every call.
+        if self.device.type == "cpu":
+            encoder = self.encoder.prepare_for_inference(precision)
         layers = cast("Iterable[LSTMLayer]", self.lstm)
         modules: dict[str, Any] = {
             "encoder": encoder,

@@ -25,7 +25,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .config import BiLMConfig
-from .spelling import BOS, BYTE_PADDING, EOS, char_ids
+from .spelling import BOS, EOS
+from .token_encoder import BYTE_PADDING, char_ids
 
 
 class ReferenceBiLM:

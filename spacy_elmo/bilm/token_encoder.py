@@ -10,20 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .character_cnn import CharacterCNN, Dense
-from .config import BiLMConfig
-from .spelling import (
-    BOS,
-    BOUNDARIES,
-    BYTE_PADDING,
-    EOS,
-    N_BYTES,
-    N_MARKS,
-    UNK,
-    Alphabet,
-    char_ids,
-)  # fmt: skip
+from .character_cnn import CharacterCNN, Dense, prepack_dense
+from .config import N_MARKS, BiLMConfig, Precision
+from .spelling import BOS, EOS, MANY_LANGS_BOUNDARIES, UNK
 
+# The first 256 ids of bilm-tf are the bytes themselves. In bilm-tf's serving graph all ids are larger by one, because
+# row 0 pads sentences. Here sentences are packed, so this row is not needed.
+_SENTENCE_START, _SENTENCE_END, _WORD_START, _WORD_END, BYTE_PADDING = range(256, 261)
+N_BYTE_IDS = 261
+"""Number of character ids of bilm-tf: 256 bytes and 5 marks."""
 _OOV = "<oov>"
 # 32,768 types cover 97 % of English words in running text; with vectors of width 128 a full cache takes 21 MB.
 _CAPACITY = 1 << 15
@@ -56,11 +51,15 @@ class TokenEncoder(nn.Module):
         (words,)."""
         raise NotImplementedError
 
+    def prepare_for_inference(self, precision: Precision) -> nn.Module:
+        """Return a token encoder for prediction only, on a CPU, with prepacked matrices and a cache of vectors."""
+        return TokenCache(prepack_dense(self, getattr(torch, precision)))
+
 
 def token_encoder(config: BiLMConfig) -> TokenEncoder:
     """Create the token encoder that the configuration describes."""
-    if config.has_lexicon:
-        return LexiconEncoder(config)
+    if config.is_many_langs:
+        return ManyLangsEncoder(config)
     return WordEncoder(config) if config.n_words else CharEncoder(config)
 
 
@@ -68,7 +67,7 @@ class CharEncoder(CharacterCNN, TokenEncoder):
     """The token encoder of bilm-tf for characters: a character CNN over a word's bytes, and a projection."""
 
     def __init__(self, config: BiLMConfig) -> None:
-        super().__init__(config, characters=N_BYTES, padding=BYTE_PADDING)
+        super().__init__(config, characters=N_BYTE_IDS, padding=BYTE_PADDING)
         # bilm-tf has no projection if the sizes are equal.
         has_projection = config.n_filters != config.projection or config.square_projections
         self.projection = Dense(config.n_filters, config.projection) if has_projection else None
@@ -112,12 +111,16 @@ class WordEncoder(TokenEncoder):
         rows = [self._row_of.get(word, unknown) for word in words]
         return torch.tensor(rows, dtype=torch.int64, device="cpu")
 
+    def prepare_for_inference(self, precision: Precision) -> nn.Module:
+        """Return this encoder, because a look-up needs no cache."""
+        return self
+
     def forward(self, ids: Tensor) -> Tensor:
         """Look up rows of the embedding matrix: (words,) integers -> (words, projection)."""
         return nn.functional.embedding(ids, self.words)
 
 
-class LexiconEncoder(TokenEncoder):
+class ManyLangsEncoder(TokenEncoder):
     """The token encoder of ELMoForManyLangs (`ConvTokenEmbedder`).
 
     The encoder concatenates a word vector from an embedding matrix and the features of a character CNN over
@@ -125,7 +128,7 @@ class LexiconEncoder(TokenEncoder):
     word is cut to `max_characters - 2` code points before its vector is looked up.
     """
 
-    boundaries = BOUNDARIES
+    boundaries = MANY_LANGS_BOUNDARIES
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
@@ -190,6 +193,66 @@ class LexiconEncoder(TokenEncoder):
         if self.cnn is not None:
             features.append(self.cnn(ids[:, -self.config.max_characters :]))
         return self.projection(torch.cat(features, 1)).to(self.projection.bias.dtype)
+
+
+def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
+    """Return the bytes of each word, (words, max_characters) int16, by the rule of bilm-tf
+    (`data.py:UnicodeCharsVocabulary`).
+
+    The ids of a word are a mark for its start, its bytes in UTF-8, a mark for its end, and padding. A word is
+    cut to its first `max_characters - 2` bytes, as in bilm-tf, even if the cut splits a character. `<S>` and
+    `</S>` are each encoded as one special character. An unpaired surrogate, which UTF-8 cannot encode,
+    becomes `?`.
+    """
+    max_bytes = max_characters - 2
+    raw = [word.encode("utf8", "replace")[:max_bytes] for word in words]
+    lengths = np.fromiter(map(len, raw), dtype=np.int64, count=len(raw))
+    ids = np.full((len(raw), max_characters), BYTE_PADDING, dtype=np.int16)
+    positions = np.arange(max_bytes)
+    ids[:, 1:-1][positions < lengths[:, None]] = np.frombuffer(b"".join(raw), dtype=np.uint8)
+    ids[:, 0] = _WORD_START
+    ids[np.arange(len(raw)), lengths + 1] = _WORD_END
+    for boundary, character in ((BOS, _SENTENCE_START), (EOS, _SENTENCE_END)):
+        rows = [row for row, word in enumerate(words) if word == boundary]
+        ids[rows] = BYTE_PADDING
+        ids[rows, :3] = (_WORD_START, character, _WORD_END)
+    return ids
+
+
+class Alphabet:
+    """Mapping from characters (Unicode code points) to character ids, which are row indices of the matrix of
+    character vectors, by the rule of ELMoForManyLangs (`elmo.py:read_list`, `frontend.py`). All characters
+    outside the alphabet have the same id.
+
+    Args:
+        characters: the characters in the order of their ids. The first character has the id `N_MARKS`. The
+            smaller ids are for marks, such as the start of a word.
+    """
+
+    # The converter maps the symbols of ELMoForManyLangs' files to these ids.
+    SENTENCE_START, SENTENCE_END, UNKNOWN, PADDING, WORD_START, WORD_END = range(N_MARKS)
+
+    def __init__(self, characters: str) -> None:
+        self.characters = characters
+        self._rows = {character: row for row, character in enumerate(characters, N_MARKS)}
+        marks = self.SENTENCE_START, self.SENTENCE_END
+        self._boundaries = {
+            word: [mark] for word, mark in zip(MANY_LANGS_BOUNDARIES, marks, strict=True)
+        }
+
+    def ids(self, words: Sequence[str], max_characters: int) -> np.ndarray:
+        """Return the character ids of each word, (words, max_characters) int32.
+
+        The ids of a word are a mark for its start, its characters, a mark for its end, and padding. A word is
+        cut to its first `max_characters - 2` characters. `<bos>` and `<eos>` are each encoded as one special
+        character.
+        """
+        ids = np.full((len(words), max_characters), self.PADDING, dtype=np.int32)
+        for row, word in zip(ids, words, strict=True):
+            word = word[: max_characters - 2]
+            inner = self._boundaries.get(word) or [self._rows.get(c, self.UNKNOWN) for c in word]
+            row[: len(inner) + 2] = [self.WORD_START, *inner, self.WORD_END]
+        return ids
 
 
 def _rows(names: Sequence[str], count: int, required: Sequence[str]) -> dict[str, int]:

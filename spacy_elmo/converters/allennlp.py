@@ -357,7 +357,7 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
 def inexpressible(config: BiLMConfig) -> list[str]:
     """Return the reasons why AllenNLP cannot load a biLM, whether from a state dict or from HDF5."""
     problems = []
-    if config.n_words or config.has_lexicon:
+    if config.n_words or config.is_many_langs:
         problems.append("AllenNLP's only input is the bytes of a word; this biLM has another input")
     elif config.max_characters != _CHARACTERS_OF_A_WORD:
         problems.append(

@@ -549,7 +549,7 @@ def options_of(config: BiLMConfig) -> dict[str, Any]:
 
 def _inexpressible(weights: Weights) -> list[str]:
     config, problems = weights.config, []
-    if config.has_lexicon:
+    if config.is_many_langs:
         problems.append("its input is that of ELMoForManyLangs; bilm-tf's is words or bytes")
     if config.spelling:
         problems.append("it changes the spelling of words (unicode_form, replace)")

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..bilm.config import BiLMConfig
-from ..bilm.spelling import N_MARKS
+from ..bilm.config import N_MARKS, BiLMConfig
 from ..bilm.weights import Weights
 from ..files import read_json_object
 from .allennlp import from_highway, from_lstm

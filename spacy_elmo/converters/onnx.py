@@ -21,7 +21,7 @@ from torch import Tensor
 from ..bilm.character_cnn import CharacterCNN, Dense, Highway
 from ..bilm.lstm import LSTMLayer
 from ..bilm.model import BiLM
-from ..bilm.token_encoder import CharEncoder, LexiconEncoder, TokenEncoder, WordEncoder
+from ..bilm.token_encoder import CharEncoder, ManyLangsEncoder, TokenEncoder, WordEncoder
 from ..bilm.weights import Weights
 from ..files import atomic_write, check_output_file
 
@@ -148,7 +148,7 @@ def _encode(graph: _Graph, encoder: TokenEncoder, ids: str) -> str:
     """Encode words: ids (words, ids per word) or (words,) -> vectors (words, projection size)."""
     if isinstance(encoder, WordEncoder):
         return graph("Gather", graph.constant(encoder.words), ids)
-    if isinstance(encoder, LexiconEncoder):
+    if isinstance(encoder, ManyLangsEncoder):
         return _lexicon(graph, encoder, ids)
     if isinstance(encoder, CharEncoder):
         x = _features(graph, encoder, ids)
@@ -156,7 +156,7 @@ def _encode(graph: _Graph, encoder: TokenEncoder, ids: str) -> str:
     raise TypeError(type(encoder))
 
 
-def _lexicon(graph: _Graph, encoder: LexiconEncoder, ids: str) -> str:
+def _lexicon(graph: _Graph, encoder: ManyLangsEncoder, ids: str) -> str:
     parts = []
     if encoder.words is not None:
         row = graph("Gather", ids, graph.constant(0), axis=1)

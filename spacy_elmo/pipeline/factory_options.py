@@ -15,13 +15,13 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, get_type_hints
 
 from spacy.tokens import Doc, Span
 
 from ..bilm.config import Precision
 from ..weight_names import AUTO
-from .config_only import ConfigOnly
+from .not_saved import NotSaved
 
 Trainable: TypeAlias = Literal["all", "lstm", "top"]
 StoredDType: TypeAlias = Literal["float32", "float16"]
@@ -35,13 +35,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class BiLMOptions(ConfigOnly):
+class BiLMOptions(NotSaved):
     """Options of a biLM, in the `elmo` component or in a layer `ElmoTok2Vec`. These options are not saved
-    with the model, because saved options would override the config.
-
-    Raises:
-        ValueError: some options have impossible values; the message names all these options.
-    """
+    with the model, because saved options would override the config."""
 
     weights: str | None = AUTO
     """Name of a bundled or installed biLM, or path of a weights file. "auto": the default biLM for the
@@ -75,18 +71,8 @@ class BiLMOptions(ConfigOnly):
     copy of the weights for fast products needs extra memory."""
 
     def __post_init__(self) -> None:
-        problems = [
-            f"{name} = {getattr(self, name)!r}: expected one of {', '.join(choices)}"
-            for name, choices in (
-                ("trainable", get_args(Trainable)),
-                ("precision", get_args(Precision)),
-            )
-            if getattr(self, name) not in choices
-        ]
         if self.max_batch_tokens < 1:
-            problems.append(f"max_batch_tokens = {self.max_batch_tokens}: it must be at least 1")
-        if problems:
-            raise ValueError("Impossible options of elmo: " + "; ".join(problems))
+            raise ValueError(f"max_batch_tokens = {self.max_batch_tokens}: it must be at least 1")
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from spacy.util import load_config
 from thinc.api import Config
 
 _PACKAGE = Path(__file__).parents[1]
-_KNOWLEDGE_BASE = "entity_linker"
-"""Name of a component that needs a knowledge base, in addition to labelled text, for its training."""
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -62,10 +60,10 @@ def add_listening(
                 f"spaCy has no component {name!r} for the language {nlp.lang!r}. It has for example ner, tagger, parser"
                 " and textcat"
             )
-        if name == _KNOWLEDGE_BASE:
+        if name == "entity_linker":
             raise ValueError(
                 f"{name} also needs a knowledge base and sentences. Use its shipped config, which explains how to make"
-                f" them: `--from {_KNOWLEDGE_BASE}_elmo`"
+                " them: `--from entity_linker_elmo`"
             )
         settings = _settings(nlp, name)
         model = settings.get("model")

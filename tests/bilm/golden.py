@@ -18,11 +18,11 @@ import torch
 import xxhash
 from torch import nn
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.config import N_MARKS, BiLMConfig
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.spelling import BOS, BOUNDARIES, EOS, N_MARKS, UNK
-from spacy_elmo.bilm.token_encoder import LexiconEncoder, WordEncoder
+from spacy_elmo.bilm.spelling import BOS, EOS, MANY_LANGS_BOUNDARIES, UNK
+from spacy_elmo.bilm.token_encoder import ManyLangsEncoder, WordEncoder
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pipeline.encode.encoder import write_means
 from spacy_elmo.weight_names import bundled_names, find_weights
@@ -86,7 +86,7 @@ def network(name: str) -> tuple[BiLM, Head]:
     # A table has the boundaries, the word for unknown words, and some words of the texts.
     marks: dict[type, list[str]] = {
         WordEncoder: [BOS, EOS, UNK],
-        LexiconEncoder: [*BOUNDARIES, "<oov>"],
+        ManyLangsEncoder: [*MANY_LANGS_BOUNDARIES, "<oov>"],
     }
     words = dict.fromkeys(word for sentence in texts()["long"] for word in sentence)
     vocabulary = [*marks.get(type(bilm.encoder), []), *words][: config.n_words]

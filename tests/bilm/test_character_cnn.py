@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm import character_cnn
 from spacy_elmo.bilm.character_cnn import Highway, maxima
 from spacy_elmo.bilm.kernels.native import has_kernels
-from spacy_elmo.bilm.spelling import char_ids
+from spacy_elmo.bilm.token_encoder import char_ids
 from tests import tiny
 from tests.oracle import Oracle
 from tests.threads import torch_threads

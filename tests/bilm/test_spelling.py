@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.likelihood import softmax_classes
 from spacy_elmo.bilm.reference import ReferenceBiLM
-from spacy_elmo.bilm.spelling import AS_GIVEN, Alphabet, Spelling, char_ids
+from spacy_elmo.bilm.spelling import AS_GIVEN, Spelling
+from spacy_elmo.bilm.token_encoder import Alphabet, char_ids
 from spacy_elmo.bilm.weights import Weights
 from tests import oracle, tiny
 

@@ -8,8 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.spelling import Alphabet
-from spacy_elmo.bilm.token_encoder import CharEncoder, TokenCache
+from spacy_elmo.bilm.token_encoder import Alphabet, CharEncoder, TokenCache
 from tests import tiny
 
 

@@ -23,7 +23,7 @@ SENTENCES = [["Cat", "a", "cat", "鳥", "🙂\u3000", "unheard"]]
 
 def make(config=None, head=False, dtype=torch.float32, start_state=None):
     bilm = tiny.bilm(config or tiny.config())
-    vocabulary = tiny.LEXICON if bilm.config.has_lexicon else tiny.VOCABULARY
+    vocabulary = tiny.LEXICON if bilm.config.is_many_langs else tiny.VOCABULARY
     vocabulary = vocabulary if head or bilm.config.n_words else []
     return Weights.from_bilm(
         bilm,

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from benchmarks.allennlp_elmo import AllenNLP, elmo_module
-from spacy_elmo.bilm.spelling import char_ids
+from spacy_elmo.bilm.token_encoder import char_ids
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters import allennlp, bilm_tf
 from spacy_elmo.converters.convert import read_model

@@ -33,7 +33,7 @@ def exported(model, path):
 
 
 def weights_of(model):
-    names = tiny.LEXICON if model.config.has_lexicon else tiny.VOCABULARY
+    names = tiny.LEXICON if model.config.is_many_langs else tiny.VOCABULARY
     return Weights.from_bilm(
         model, vocabulary=names[: model.config.n_words], card={"language": "en"}
     )

@@ -82,16 +82,3 @@ def test_flattened_function_gets_its_options():
         flat("wall", green=3)
     with pytest.raises(TypeError, match="thing"):
         flat(red=3)
-
-
-def test_impossible_options_are_named_together():
-    impossible = {
-        "trainable": "bottom", "precision": "int4", "max_batch_tokens": 0,
-    }  # fmt: skip
-    with pytest.raises(ValueError) as error:
-        BiLMOptions(frozen=False, **impossible)
-    assert str(error.value).split(": ", 1)[1].split("; ") == [
-        "trainable = 'bottom': expected one of all, lstm, top",
-        "precision = 'int4': expected one of float32, bfloat16",
-        "max_batch_tokens = 0: it must be at least 1",
-    ]

@@ -10,17 +10,17 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ..config_only import ConfigOnly
 from ..encode.encoder import layers_and_width
 from ..factory_options import flatten_options
 from ..layer_source import LayerSource
+from ..not_saved import NotSaved
 from ..store.extensions import sources_of
 from .scalar_mix import MixOptions, mix_layers, scalar_mix
 
 _SENTINEL = "elmo_listener"
 
 
-class ListenerState(ConfigOnly):
+class ListenerState(NotSaved):
     """The settings of a listener, and its links to `elmo` components. This object is not saved with the model.
 
     A listener has a link to an `elmo` component of each pipeline that contains the listener: two pipelines

@@ -329,13 +329,6 @@ def test_it_looks_like_a_pytorch_model(model):
     assert shim.device == torch.device("cpu")
 
 
-def test_impossible_options(weights):
-    with pytest.raises(ValueError, match="max_batch_tokens = 0"):
-        build(weights, max_batch_tokens=0)
-    with pytest.raises(ValueError, match="trainable = 'some'"):
-        build(weights, trainable="some")
-
-
 def test_data_validation(model):
     """`spacy debug model` switches data validation on, which reads the annotations of `forward`."""
     with data_validation(True):

@@ -246,11 +246,6 @@ def test_only_what_is_trainable_moves(shim, trainable, trained, late):
     assert all(parameter.grad is None for parameter in shim.bilm.parameters())
 
 
-def test_unknown_choice_of_what_is_trained(shim):
-    with pytest.raises(ValueError, match="trainable = 'bottom': expected one of all, lstm, top"):
-        train(shim, "bottom")
-
-
 def test_optimizer_steps_are_those_of_torch(shim):
     """thinc's Adam with plain settings is compared with torch's. They add their ε at different places, so gradients are
     made too large for it to matter."""

@@ -165,17 +165,10 @@ def test_options_come_from_the_config_not_from_the_bytes():
     assert_allclose(loaded.predict([ONES])[0], [[1, 1]])
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ({"layers": "bottom"}, ["bottom", "mix"]),
-        ({"dropout": 1.0, "l2": -1.0}, ["dropout = 1.0", "l2 = -1.0"]),
-    ],
-)
-def test_impossible_options(options, words):
-    with pytest.raises(ValueError) as error:
-        MixOptions(**options)
-    assert all(word in str(error.value) for word in words)
+@pytest.mark.parametrize("dropout", [-0.1, 1.0])
+def test_impossible_dropout(dropout):
+    with pytest.raises(ValueError, match=f"dropout = {dropout}"):
+        MixOptions(dropout=dropout)
 
 
 def test_layer_that_is_not_there():

@@ -8,7 +8,7 @@ from thinc.api import Model
 from thinc.model import deserialize_attr, serialize_attr
 
 
-class ConfigOnly:
+class NotSaved:
     """Base class of values in the `attrs` of a thinc model that are not saved with the model, because they
     come from the config or the pipeline.
 
@@ -17,11 +17,11 @@ class ConfigOnly:
     """
 
 
-@serialize_attr.register(ConfigOnly)
-def _serialize(_: Any, value: ConfigOnly, name: str, model: Model) -> bytes:
+@serialize_attr.register(NotSaved)
+def _serialize(_: Any, value: NotSaved, name: str, model: Model) -> bytes:
     return b""
 
 
-@deserialize_attr.register(ConfigOnly)
+@deserialize_attr.register(NotSaved)
 def _deserialize(_: Any, value: bytes, name: str, model: Model) -> Any:
     return model.attrs[name]
