@@ -20,7 +20,7 @@ def download_cli(
     """List public models, or download one.
 
     Without NAME, the command lists the public models that it knows. With NAME, the command downloads a model
-    to the user's cache, or to $SPACY_ELMO_CACHE if it is set, and shows the command that converts the model.
+    to ~/.cache/spacy-elmo, or to $SPACY_ELMO_CACHE if it is set, and shows the command that converts the model.
     A file that is already there is not downloaded again.
     """
     from ..converters.download import cache_folder, fetch, find_model, known_models, sha256_of

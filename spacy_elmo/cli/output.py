@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 _EXTRAS = {
-    "flask": "explore", "h5py": "h5", "pyarrow": "parquet", "sklearn": "probe", "usearch": "search",
-    "vl_convert": "figures", "waitress": "explore",
+    "flask": "explore", "h5py": "h5", "onnx": "onnx", "pyarrow": "parquet", "sklearn": "probe",
+    "tensorflow": "tensorflow", "usearch": "search", "vl_convert": "figures", "waitress": "explore",
 }  # fmt: skip
 """Extra of this package that installs a library."""
 

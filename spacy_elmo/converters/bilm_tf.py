@@ -241,15 +241,6 @@ def _read_vocabulary(path: Path) -> list[str]:
 _HDF5 = (".hdf5", ".h5")
 
 
-def load_h5py() -> Any:
-    """Import h5py, an optional dependency, and return the module."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise ValueError('HDF5 files need h5py: pip install "spacy-elmo[h5]"') from error
-    return h5py
-
-
 def _has_rnn(path: Path) -> bool:
     with _datasets(path) as datasets:
         return any(name.startswith("RNN_0/") for name in datasets)
@@ -276,7 +267,8 @@ def _datasets(path: Path) -> Iterator[dict[str, Any]]:
         if getattr(node, "shape", None) is not None:  # an array, not a group or a type
             datasets[text] = node
 
-    h5py = load_h5py()
+    import h5py
+
     with path.open("rb"):
         pass  # a missing or unreadable file raises an OSError with its path
     with one_error(path, "a readable HDF5 file"), h5py.File(path, "r") as file:
@@ -312,12 +304,8 @@ def _read_hdf5(path: Path, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
 
 def _read_checkpoint(prefix: Path) -> dict[str, np.ndarray]:
     """Read the variables of the biLM and of its softmax, as {name in an HDF5 file of bilm-tf: array}."""
-    try:
-        from tensorflow import train
-    except ImportError as error:
-        raise ValueError(
-            'TensorFlow checkpoints need TensorFlow: pip install "spacy-elmo[tensorflow]"'
-        ) from error
+    from tensorflow import train
+
     arrays = {}
     with one_error(prefix, "a checkpoint of TensorFlow"):
         reader = train.load_checkpoint(str(prefix))
@@ -562,6 +550,8 @@ def _inexpressible(weights: Weights) -> list[str]:
 
 
 def _write_hdf5(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    with load_h5py().File(path, "w") as file:
+    import h5py
+
+    with h5py.File(path, "w") as file:
         for name, array in arrays.items():
             file[name] = array

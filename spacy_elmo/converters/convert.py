@@ -180,10 +180,8 @@ def _with_start(weights: Weights, text: Path) -> Weights:
 
 
 def _export_onnx(weights: Weights, path: str | Path, *, force: bool = False) -> list[Path]:
-    try:
-        from .onnx import export
-    except ImportError as error:
-        raise ValueError('ONNX files need onnx: pip install "spacy-elmo[onnx]"') from error
+    from .onnx import export  # onnx is an extra
+
     return export(weights, path, force=force)
 
 

@@ -63,19 +63,8 @@ def find_model(name: str) -> PublicModel:
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads: the environment variable SPACY_ELMO_CACHE, or the folder `spacy-elmo` in
-    the cache folder of the user.
-    """
-    if folder := os.environ.get(CACHE_VARIABLE):
-        return Path(folder)
-    try:
-        import platformdirs
-    except ImportError as error:
-        raise ValueError(
-            f'Downloads need another library: pip install "spacy-elmo[download]". Or set the environment variable'
-            f" {CACHE_VARIABLE} to the folder for downloads"
-        ) from error
-    return Path(platformdirs.user_cache_dir("spacy-elmo"))
+    """Return the folder for downloads: the environment variable SPACY_ELMO_CACHE, or `~/.cache/spacy-elmo`."""
+    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "spacy-elmo")
 
 
 def fetch(url: str, sha256: str | None, folder: Path, *, progress: bool = False) -> Path:

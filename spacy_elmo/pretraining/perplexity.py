@@ -4,8 +4,10 @@ size."""
 from __future__ import annotations
 
 import contextlib
+import operator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -42,47 +44,42 @@ class Perplexity:
     vocab_size: int
 
 
-@dataclass(frozen=True)
-class Tally:
-    """Total loss and number of targets of a text, from which its perplexity is computed. The tallies of
-    several texts can be added up."""
+class Tally(NamedTuple):
+    """Loss and number of targets of a text, from which its perplexity is computed; with and without `<UNK>` targets.
+    The tallies of several texts can be added up by `+`."""
 
-    loss: np.ndarray
-    """Sum of the cross-entropies of all targets in nats, forward and backward, (2,) float64."""
-    loss_known: np.ndarray
-    """Sum of the cross-entropies in nats without `<UNK>` targets, (2,) float64."""
-    targets: int
-    """Number of targets per direction."""
-    known: int
-    """Number of targets per direction that are not `<UNK>`."""
+    losses: np.ndarray
+    """Sums of the cross-entropies in nats: (all targets, known targets) x (forward, backward), (2, 2) float64."""
+    targets: np.ndarray
+    """Number of all targets and of the known targets, per direction, (2,)."""
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.loss + other.loss,
-            self.loss_known + other.loss_known,
-            self.targets + other.targets,
-            self.known + other.known,
-        )
+    def __add__(self, other: tuple[Any, ...]) -> Tally:
+        return Tally(*map(operator.add, self, other))
 
     def perplexity(self, vocab_size: int) -> Perplexity:
         """Compute the perplexity. The result also contains the number of softmax classes, `vocab_size`."""
-        if not self.targets:
+        targets, known = self.targets.tolist()
+        if not targets:
             raise ValueError("The text contains no sentence, so there is nothing to evaluate")
-        loss, known = self.loss / self.targets, self.loss_known / max(self.known, 1)
+        means = self.losses / np.maximum(self.targets, 1)[:, None]
+        # Infinity if the model has diverged, where `math.exp` would raise an error.
+        with np.errstate(over="ignore"):
+            (forward, backward), (forward_known, backward_known) = np.exp(means).tolist()
+            mean, mean_known = np.exp(means.mean(1)).tolist()
         return Perplexity(
-            forward=_exp(loss[0]),
-            backward=_exp(loss[1]),
-            mean=_exp(loss.mean()),
-            targets=self.targets,
-            unk_share=1 - self.known / self.targets,
-            forward_known=_exp(known[0]),
-            backward_known=_exp(known[1]),
-            mean_known=_exp(known.mean()),
+            forward=forward,
+            backward=backward,
+            mean=mean,
+            targets=targets,
+            unk_share=1 - known / targets,
+            forward_known=forward_known,
+            backward_known=backward_known,
+            mean_known=mean_known,
             vocab_size=vocab_size,
         )
 
 
-NOTHING = Tally(np.zeros(2), np.zeros(2), 0, 0)
+NOTHING = Tally(np.zeros((2, 2)), np.zeros(2, dtype=np.int64))
 
 
 def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
@@ -101,12 +98,8 @@ def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tal
         )  # fmt: skip
         known = batch.classes[batch.words] != batcher.unk
         words, closing = scores.words.astype(np.float64), scores.closing.astype(np.float64).sum(1)
-        total += Tally(
-            -words.sum(1) - closing,
-            -words[:, known].sum(1) - closing,
-            len(known) + len(part),
-            int(known.sum()) + len(part),
-        )
+        losses = -np.stack([words.sum(1), words[:, known].sum(1)]) - closing
+        total += Tally(losses, np.array([len(known), known.sum()]) + len(part))
     return total
 
 
@@ -128,9 +121,3 @@ def evaluate(
             batcher = Batcher(bilm, text.types, weights.vocabulary)
             total += tally(bilm, head, batcher, sentences)
     return total
-
-
-def _exp(mean_loss: float) -> float:
-    # Infinity if the model has diverged, where `math.exp` would raise an error.
-    with np.errstate(over="ignore"):
-        return float(np.exp(mean_loss))

@@ -102,11 +102,7 @@ def pretrain(
     Raises:
         BlockingIOError: another run is writing to `out`.
         FileExistsError: `out` contains a run, but `resume` and `force` are both false.
-        OSError: a text, corpus or weights file cannot be read (for example, it does not exist), or `out`
-            cannot be written.
         PretrainingStopped: `stop` was set. The run has written a checkpoint.
-        ValueError: the settings are invalid; the run to resume has other settings; the text, the corpus or
-            the weights do not match the settings; or the loss is not finite.
     """
     if resume and force:
         raise ValueError(

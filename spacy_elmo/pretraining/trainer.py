@@ -491,9 +491,8 @@ def reuse_memory() -> None:
 
 @contextlib.contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits, whatever
-    the caller's settings of torch are. They and the random state are restored at the end."""
-    dtype = torch.get_default_dtype()
+    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. The caller's
+    settings and random state are restored at the end."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -505,15 +504,8 @@ def reproducible(device: torch.device) -> Iterator[None]:
     _deterministic.fill_uninitialized_memory = False
     try:
         # Only for this device: otherwise torch would initialize every GPU of the machine and warn about it.
-        with (
-            torch.random.fork_rng([device] if device.type == "cuda" else []),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            torch.autocast(device.type, enabled=False),
-        ):
-            torch.set_default_dtype(torch.float32)
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
             yield
     finally:
-        torch.set_default_dtype(dtype)
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
         _deterministic.fill_uninitialized_memory = fill

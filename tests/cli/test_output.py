@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.cli.output import msg, reading_bar, report_errors
 from spacy_elmo.text.files import lines
+from tests.commands import elmo
 
 
 def test_bad_input_is_one_message(capsys):
@@ -31,6 +32,23 @@ def test_cells_of_a_table_are_shown_and_not_obeyed(capsys):
     msg.table([("a\x1b[2J", 1)], header=("\x07", "b"))
     output = capsys.readouterr().out
     assert r"a\x1b[2J" in output and "\x1b[2J" not in output and "\x07" not in output
+
+
+@pytest.mark.parametrize(
+    "library, extra, line",
+    [
+        ("vl_convert", "figures", "layers one/best -o out.png"),
+        ("h5py", "h5", "convert bilm-hdf5 bilm out.safetensors"),
+        ("onnx", "onnx", "export onnx w.safetensors out.onnx"),
+        ("tensorflow", "tensorflow", "convert bilm-tf bilm out.safetensors"),
+    ],
+)
+def test_a_library_that_is_missing(folder, monkeypatch, library, extra, line):
+    (folder / "bilm/model.ckpt-7.index").touch()
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, "spacy_elmo.converters.onnx", raising=False)
+    code, output = elmo(*line.split())
+    assert code == 1 and f'pip install "spacy-elmo[{extra}]"' in output
 
 
 @pytest.mark.parametrize("error", [KeyError("a"), TypeError("a"), ModuleNotFoundError(name="a")])

@@ -229,15 +229,12 @@ def test_explore_needs_a_free_port(folder):
     assert code == 1 and f"Port {port} cannot be used" in output
 
 
-def test_layers(folder, monkeypatch):
+def test_layers(folder):
     one, two = written("layers one/best two/best")
     assert (one["pipeline"], one["component"], one["layers"]) == ("one", "tagger", "mix")
     assert (two["pipeline"], two["layers"], two["weights"]) == ("two", "top", [0, 0, 1])
     run("layers one/best two/best -o out.png")
     assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    code, output = elmo("layers", "one/best", "-o", "out.png")
-    assert code == 1 and 'pip install "spacy-elmo[figures]"' in output
 
 
 def test_neighbors(folder):

@@ -421,14 +421,6 @@ def test_damaged_checkpoint(tmp_path):
         convert_checkpoint(tmp_path)
 
 
-def test_without_tensorflow(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "tensorflow", None)
-    (tmp_path / "options.json").write_text(json.dumps(OPTIONS), "utf8")
-    (tmp_path / "model.ckpt-7.index").touch()
-    with pytest.raises(ValueError, match=r'pip install "spacy-elmo\[tensorflow\]"'):
-        convert_checkpoint(tmp_path)
-
-
 # Out
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.converters.convert import EXPORTS
 from spacy_elmo.converters.onnx import export
 from spacy_elmo.weight_names import DEFAULT_WEIGHTS, find_weights
 from tests import tiny
@@ -141,14 +139,6 @@ def test_what_one_file_cannot_hold(tmp_path):
     tensor = torch.empty(500_000_001, device="meta")
     with pytest.raises(ValueError, match="2,000,000,004 bytes .* 2,000,000,000"):
         export(Weights(tiny.config(), {"large": tensor}), tmp_path / "elmo.onnx")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_without_onnx(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    monkeypatch.delitem(sys.modules, "spacy_elmo.converters.onnx")
-    with pytest.raises(ValueError, match=r'pip install "spacy-elmo\[onnx\]"'):
-        EXPORTS["onnx"](weights_of(tiny.bilm(tiny.config())), tmp_path / "elmo.onnx")
     assert list(tmp_path.iterdir()) == []
 
 

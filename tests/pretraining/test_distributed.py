@@ -14,7 +14,7 @@ from torch import nn
 
 from spacy_elmo.pretraining import distributed as processes
 from spacy_elmo.pretraining import loss
-from spacy_elmo.pretraining.trainer import load_checkpoint, save_checkpoint, train
+from spacy_elmo.pretraining.trainer import load_checkpoint
 from tests.pretraining.conftest import assert_same_weights, log_of
 from tests.processes import command, start, start_together, torchrun_variables
 
@@ -182,14 +182,6 @@ print(group())
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert shown.stdout == "None\n"
-
-
-def test_another_number_of_processes_warns(corpus, make_config, tmp_path):
-    next(train(make_config(), corpus, tmp_path / "run"))
-    saved = load_checkpoint(tmp_path / "run")
-    save_checkpoint({**saved, "processes": 3}, tmp_path / "run")
-    with pytest.warns(UserWarning, match="3 processes .* 1, .*nproc-per-node"):
-        next(train(make_config(), corpus, tmp_path / "run", resume=True))
 
 
 def test_a_gpu_that_is_not_there():

@@ -134,7 +134,9 @@ def test_equals_the_prepared_corpus(
 
 def test_file_without_words(weights, tmp_path):
     (tmp_path / "empty.txt").write_text("\n \n")
-    assert evaluate(weights, [tmp_path / "empty.txt"], Prepare(tokenized=True)).targets == 0
+    assert evaluate(
+        weights, [tmp_path / "empty.txt"], Prepare(tokenized=True)
+    ).targets.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(

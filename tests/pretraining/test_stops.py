@@ -53,11 +53,11 @@ def finish(process) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_kills(pretrain, tmp_path):
+def test_kills(pretrain, tmp_path):
     """SIGKILL at random moments: during preparation, training steps, evaluations and writes."""
     draw, broken = random.Random(0), tmp_path / "broken"
     steps = []
-    for _ in range(20):
+    for _ in range(12):
         process = pretrain(broken)
         wait_for_checkpoint(broken, process, draw.randrange(3))
         time.sleep(draw.uniform(0, 0.1))
@@ -65,7 +65,7 @@ def test_twenty_kills(pretrain, tmp_path):
         process.join()
         assert process.exitcode == -signal.SIGKILL
         steps.append(step(broken))
-    assert steps == sorted(steps) and len(set(steps)) > 10
+    assert steps == sorted(steps) and len(set(steps)) > 5
     end = ["--training.max_steps", str(steps[-1] + 10)]
     finish(pretrain(broken, *end))
     finish(pretrain(tmp_path / "unbroken", *end))

@@ -1,6 +1,5 @@
 """Training learns, and can be stopped at any moment."""
 
-import contextlib
 import dataclasses
 import json
 import math
@@ -65,10 +64,13 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(corpus, make_config, tmp_path, s
     assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
 
 
-def test_another_number_of_threads_warns(corpus, make_config, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "name, remedy", [("threads", "OMP_NUM_THREADS"), ("processes", "nproc-per-node")]
+)
+def test_another_number_of_threads_or_processes_warns(corpus, make_config, tmp_path, name, remedy):
     next(train(make_config(), corpus, tmp_path / "run"))
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
-    with pytest.warns(UserWarning, match="continues with 99"):
+    save_checkpoint({**load_checkpoint(tmp_path / "run"), name: 99}, tmp_path / "run")
+    with pytest.warns(UserWarning, match=f"99 {name} .*{remedy}"):
         next(train(make_config(), corpus, tmp_path / "run", resume=True))
 
 
@@ -250,29 +252,3 @@ def test_a_stopped_run_can_end_where_it_is(corpus, make_config, tmp_path):
     assert row.best and last.card["perplexity"]["mean"] == row.dev.mean
     assert (out / "model-best.safetensors").exists()
     assert list(train(make_config(max_steps=4), corpus, out, resume=True)) == []
-
-
-@contextlib.contextmanager
-def default_type(dtype):
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-@pytest.mark.parametrize(
-    "outside",
-    [
-        torch.inference_mode(),
-        torch.autocast("cpu", torch.bfloat16),
-        default_type(torch.float64),
-    ],
-    ids=["inference_mode", "autocast", "float64"],
-)
-def test_the_settings_of_torch_outside_a_run_change_nothing(corpus, make_config, tmp_path, outside):
-    config = make_config(max_steps=6, precision="float32")
-    list(train(config, corpus, tmp_path / "alone"))
-    with outside:
-        list(train(config, corpus, tmp_path / "inside"))
-    assert_same_weights(tmp_path / "alone", tmp_path / "inside")
