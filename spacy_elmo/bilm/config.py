@@ -191,11 +191,7 @@ class BiLMConfig:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> BiLMConfig:
-        """Create a configuration from the result of `to_dict`.
-
-        Raises:
-            ValueError: a field is unknown, because of a typo or because a newer version wrote the file.
-        """
+        """Create a configuration from the result of `to_dict`."""
         known = [field.name for field in dataclasses.fields(cls)]
         if unknown := sorted(set(fields) - set(known)):
             raise ValueError(f"Unknown biLM fields {unknown}; known fields are {', '.join(known)}")
@@ -207,11 +203,7 @@ class BiLMConfig:
 
     @classmethod
     def from_header(cls, fields: Mapping[str, Any]) -> BiLMConfig:
-        """Create a configuration from the header of a weights file. Missing fields get their defaults.
-
-        Raises:
-            ValueError: a field is unknown.
-        """
+        """Create a configuration from the header of a weights file. Missing fields get their defaults."""
         names = {header: name for name, header in _HEADER_NAMES.items()}
         return cls.from_dict({names.get(name, name): value for name, value in fields.items()})
 

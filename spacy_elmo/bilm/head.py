@@ -1,4 +1,4 @@
-"""The softmax layer of the language model (its head), which computes losses and log-probabilities."""
+"""The head: the softmax layer of the language model, which computes losses and log-probabilities."""
 
 from __future__ import annotations
 

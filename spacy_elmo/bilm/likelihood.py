@@ -1,4 +1,4 @@
-"""Log-probability of each word under a biLM with a softmax layer, given the words before it or after it."""
+"""Log-probability of each word under a biLM with a head, given the words before it or after it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LogProbabilities:
 
 
 def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
-    """Build the network and the softmax layer (the head) of a weights file.
+    """Build the network and the head of a weights file.
 
     Raises:
         ValueError: the file has no head, or the vocabulary lacks `<S>`, `</S>` or `<UNK>`.
@@ -47,7 +47,7 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
 def softmax_classes(
     words: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
 ) -> np.ndarray:
-    """Return the vocabulary indices of K words, `<S>` and `</S>`, which the softmax layer predicts, (K + 2,).
+    """Return the vocabulary indices of K words, `<S>` and `</S>`, which the head predicts, (K + 2,).
 
     Args:
         words: K distinct words. Unknown words get the index of `<UNK>`.

@@ -151,7 +151,7 @@ class BiLM(nn.Module):
         sequence = sequences(words, lengths, len(token_ids))
         # Not tokens[...], because with several threads its backward pass adds in another order each time.
         x = nn.functional.embedding(self._index(sequence[packing.positions]), tokens)
-        h, c = self._initial_state(state, packing)
+        h, c = self._start_state(state, packing)
         outputs = self._run_layers(x, packing.batch_sizes, h, c, dropout)
         ranks = self._index(np.argsort(packing.order))
         final = (torch.stack(h)[:, :, ranks], torch.stack(c)[:, :, ranks])
@@ -185,7 +185,7 @@ class BiLM(nn.Module):
         packing = Packing.of(lengths)
         sequence = sequences(words, lengths, len(token_ids))
         word_numbers = sequences(np.arange(len(words)), lengths, len(words))
-        h, c = self._initial_state(state, packing)
+        h, c = self._start_state(state, packing)
         start, boundaries = 0, len(lengths)  # the first step processes the opening boundaries
         for batch_sizes in packing.chunks(max_words):
             positions = packing.positions[:, start : start + sum(batch_sizes)]
@@ -231,7 +231,7 @@ class BiLM(nn.Module):
             outputs.append(x)
         return outputs
 
-    def _initial_state(
+    def _start_state(
         self, state: tuple[Tensor, Tensor] | None, packing: Packing
     ) -> tuple[list[Tensor], list[Tensor]]:
         if state is not None:

@@ -36,9 +36,6 @@ class ReferenceBiLM:
         config: the hyperparameters.
         parameters: tensors by their names in a weights file: `Weights.tensors`, or
             `dict(bilm.named_parameters())`.
-
-    Raises:
-        ValueError: the configuration has a word table or an alphabet.
     """
 
     def __init__(self, config: BiLMConfig, parameters: Mapping[str, Tensor]) -> None:

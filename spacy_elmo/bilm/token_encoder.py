@@ -39,12 +39,7 @@ class TokenEncoder(nn.Module):
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str) -> None:
         """Set the words and the characters of the embedding matrices, in the order of the rows. An encoder that
-        has no such matrix ignores them.
-
-        Raises:
-            ValueError: a special token, such as `<S>`, is missing.
-            ValueError: the number of words or characters does not fit the embedding matrix.
-        """
+        has no such matrix ignores them."""
 
     def ids(self, words: Sequence[str]) -> Tensor:
         """Return the token ids of each word: integers, (words, ids per word) or, with one id per word,

@@ -62,7 +62,7 @@ class Weights:
 
     config: BiLMConfig
     tensors: dict[str, Tensor]
-    """Tensors by their names in `BiLM.state_dict()`. Names of the softmax layer (head) begin with `head.`."""
+    """Tensors by their names in `BiLM.state_dict()`. Names of the head begin with `head.`."""
     vocabulary: list[str] = field(default_factory=list)
     """The words in the order of the rows of the word table and of the head; empty if the file has neither."""
     card: dict[str, Any] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Weights:
         start_state: StartState | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Weights:
-        """Copy the weights of a network (and of its softmax layer) to the CPU, in the data type `dtype`."""
+        """Copy the weights of a network (and of its head) to the CPU, in the data type `dtype`."""
         tensors = dict(bilm.state_dict())
         if head is not None:
             tensors |= {_HEAD + name: tensor for name, tensor in head.state_dict().items()}
@@ -100,11 +100,7 @@ class Weights:
         """Build a network with these weights in float32 and evaluation mode, on the CPU.
 
         Float32 tensors of this object become the parameters of the network without a copy, because copies
-        would double the memory for loading. So if you train the network, the tensors of this object change.
-
-        Raises:
-            ValueError: the tensors, the vocabulary or the alphabet do not match the configuration.
-        """
+        would double the memory for loading. So if you train the network, the tensors of this object change."""
         with on_meta_device():
             bilm = BiLM(self.config)
         tensors = {n: t for n, t in self.tensors.items() if not n.startswith(_HEAD)}
@@ -113,7 +109,7 @@ class Weights:
         return bilm.eval()
 
     def build_head(self) -> Head | None:
-        """Build the softmax layer (head) in float32, as `build_bilm` does. None if the file has no head."""
+        """Build the head in float32, as `build_bilm` does. None if the file has no head."""
         tensors = {n.removeprefix(_HEAD): t for n, t in self.tensors.items() if n.startswith(_HEAD)}
         if not tensors:
             return None
@@ -131,7 +127,7 @@ class Weights:
 
     @property
     def has_head(self) -> bool:
-        """True if there is a softmax layer."""
+        """True if there is a head."""
         return any(name.startswith(_HEAD) for name in self.tensors)
 
     def digest(self) -> str:
@@ -140,12 +136,7 @@ class Weights:
         return _digest({"config": json.dumps(self.config.to_header())}, self._file_tensors())
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of a weights file, which are the same in every call.
-
-        Raises:
-            ValueError: a word of the vocabulary contains a newline, or a tensor has values that are not
-                finite.
-        """
+        """Return the bytes of a weights file, which are the same in every call."""
         tensors = self._file_tensors()
         if diverged := [name for name, tensor in tensors.items() if not is_finite(tensor)]:
             raise ValueError(
@@ -184,22 +175,14 @@ class Weights:
 
     @classmethod
     def load_card(cls, path: str | Path) -> dict[str, Any]:
-        """Read only the model card, which is in the header of a weights file.
-
-        Raises:
-            OSError, ValueError: see `load`.
-        """
+        """Read only the model card, which is in the header of a weights file."""
         with _one_error(str(path)), Path(path).open("rb"):
             with safetensors.safe_open(path, "pt") as layout:
                 return dict(json.loads((layout.metadata() or {})["card"]))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Weights:
-        """Read and check the bytes of a weights file.
-
-        Raises:
-            ValueError: see `load`.
-        """
+        """Read and check the bytes of a weights file."""
         return cls._read(data, "weights")
 
     @classmethod

@@ -117,11 +117,7 @@ class Elmo(TrainablePipe):
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
         """Read the weights file, even if it was read before. If the option `weights` is null, draw random
-        weights. `get_examples` is not used.
-
-        Raises:
-            OSError, ValueError: the weights cannot be loaded.
-        """
+        weights. `get_examples` is not used."""
         self.model.initialize()
         self.source = LayerSource(self.model, self._options, self.name)
         if nlp is not None and not self.listeners:
@@ -226,11 +222,7 @@ class Elmo(TrainablePipe):
         return list(self.listener_map)
 
     def add_listener(self, listener: Model[list[Doc], list[Floats2d]], component_name: str) -> None:
-        """Link a listener to this component. `component_name` is the component that contains the listener.
-
-        Raises:
-            ValueError: this component stores only the average of the layers, but a listener needs all layers.
-        """
+        """Link a listener to this component. `component_name` is the component that contains the listener."""
         if self._options.store == "average":
             raise ValueError(
                 f'{component_name!r} listens to {self.name!r}, but {self.name!r} has store = "average", so it stores'

@@ -48,10 +48,6 @@ def make_elmo(
         name: name of the component in the pipeline.
         model: a `spacy-elmo.BiLM.v1`.
         options: the options of the component. Every field is an option of the config.
-
-    Raises:
-        ValueError: an option has an impossible value; or `weights` is "auto", but no biLM of the pipeline's
-            language is installed.
     """
     # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .component import Elmo, PipelineRef

@@ -62,7 +62,7 @@ class BiLMOptions(NotSaved):
     """Data type of the layers on Docs and in the cache; "float16" needs half the memory. Listeners get the
     rounded values in training and prediction, and compute in float32. `_.elmo` is always float32."""
     start: Start = "zero"
-    """Initial state of the LSTMs for every sequence: "zero", as in `pretrain`, or "warm", a mean state that
+    """Start state of the LSTMs in every sequence: "zero", as in `pretrain`, or "warm", a mean state that
     `spacy elmo convert --warm` has stored in the weights file. "warm" suits a biLM whose LSTM state was kept
     from one batch to the next during pretraining."""
     precision: Precision = "float32"

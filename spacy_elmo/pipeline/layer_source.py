@@ -20,7 +20,7 @@ from .store.cache import LayerCache, keys_of
 from .store.extensions import (
     USER_ONLY,
     install_extensions,
-    sources_of,
+    numbers_of,
     starts_of,
     store_layers,
     stored_layers,
@@ -48,7 +48,7 @@ class TrainingBatch:
     have added their gradients. So no gradient is lost if a listener is disabled, excluded or without gold
     annotation.
 
-    A Doc is recognized by a number that is stored on the Doc (see `StoredLayers.sources`). Copies of the Doc,
+    A Doc is recognized by a number that is stored on the Doc (see `StoredLayers.numbers`). Copies of the Doc,
     on which an `EntityLinker` trains, have the same number.
     """
 
@@ -157,7 +157,7 @@ class LayerSource:
         return batch
 
     def _has_any(self, batch: TrainingBatch, docs: Sequence[Doc]) -> bool:
-        return any(sources_of(doc).get(self.id) in batch.docs for doc in docs)
+        return any(numbers_of(doc).get(self.id) in batch.docs for doc in docs)
 
     def _is_outdated(self, batch: TrainingBatch) -> bool:
         """Return True if the current weights have not computed the layers of a training batch. If the batch has a
@@ -186,7 +186,7 @@ class LayerSource:
         return TrainingBatch(docs, version, dict(zip(new, layers, strict=True)), starts, backprop)
 
     def _find(self, doc: Doc, batch: TrainingBatch | None, version: str | None) -> Any:
-        layers = None if batch is None else batch.find(sources_of(doc).get(self.id, 0), doc)
+        layers = None if batch is None else batch.find(numbers_of(doc).get(self.id, 0), doc)
         if layers is None:
             layers = stored_layers(doc, self.name, version)
             if layers is not None:
@@ -261,7 +261,7 @@ class LayerSource:
         version = getattr(layers, "version", None)
         for doc, array in zip(docs, layers, strict=True):
             store_layers(doc, self.name, array, version)
-            stored_on(doc).sources.setdefault(self.id, 0)
+            stored_on(doc).numbers.setdefault(self.id, 0)
 
     def begin(self, docs: Sequence[Doc]) -> float:
         """Finish the previous training batch with `backward`, whose result is returned, and begin a new batch.
@@ -269,7 +269,7 @@ class LayerSource:
         loss = self.backward()
         numbered = {next(_numbers): doc for doc in {id(doc): doc for doc in docs}.values()}
         for number, doc in numbered.items():
-            stored_on(doc).sources[self.id] = number
+            stored_on(doc).numbers[self.id] = number
         self._batch = TrainingBatch(numbered)
         return loss
 

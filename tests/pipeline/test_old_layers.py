@@ -66,22 +66,6 @@ def test_update_on_docs_with_layers_of_earlier_weights(weights, mixed, way):
     assert_same(mixed[-1], expected(nlp))
 
 
-def test_rehearse_twice_on_the_same_examples(weights):
-    nlp = listening(weights, "ner", "tagger")
-    pipelines.trained(nlp, 1)
-    optimizer = nlp.resume_training()
-    pipelines.awaken(nlp, "tagger")
-    raw = [Example.from_dict(fresh(nlp), {})]
-    with pytest.warns(UserWarning, match="did not run"):
-        nlp.rehearse(raw, sgd=optimizer)
-    assert_same(raw[0].predicted._.elmo_layers, expected(nlp))
-    old = expected(nlp)
-    pipelines.step(nlp, optimizer)
-    nlp.rehearse(raw, sgd=optimizer)
-    assert np.abs(expected(nlp) - old).max() > 1e-3
-    assert_same(raw[0].predicted._.elmo_layers, expected(nlp))
-
-
 def test_layers_of_another_pipeline(weights):
     """Its component has the same name and layers of the same shape."""
     nlp, other = listening(weights), pipelines.blank(weights)

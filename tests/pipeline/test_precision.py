@@ -1,7 +1,5 @@
 """The option `precision`, from the config to the vectors."""
 
-import copy
-import pickle
 import warnings
 
 import numpy as np
@@ -91,35 +89,6 @@ def test_frozen_training_sees_what_prediction_sees(weights):
     for doc, found in zip(docs, vectors, strict=True):
         (expected,) = listener.predict([elmo(Doc(nlp.vocab, words=[t.text for t in doc]))])
         assert difference(found, expected) <= 1e-2
-
-
-@pytest.mark.parametrize(
-    "duplicate",
-    [
-        copy.deepcopy,
-        lambda nlp: pickle.loads(pickle.dumps(nlp)),
-        lambda nlp: spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes()),
-    ],
-)
-def test_copies_compute_alike(weights, duplicate):
-    nlp = pipelines.blank(weights, precision="bfloat16")
-    expected = layers(nlp, pipelines.TEXTS[1])
-    np.testing.assert_allclose(layers(duplicate(nlp), pipelines.TEXTS[1]), expected, atol=1e-6)
-
-
-def test_listeners_that_are_replaced_keep_it(weights, tmp_path):
-    nlp = pipelines.listening(weights, "tagger", frozen=True, precision="bfloat16")
-    pipelines.trained(nlp)
-    expected = nlp.get_pipe("elmo").listeners[0].predict([nlp(pipelines.TEXTS[1])])
-    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
-    nlp.remove_pipe("elmo")
-    assert nlp.config["components"]["tagger"]["model"]["tok2vec"]["precision"] == "bfloat16"
-    nlp.to_disk(tmp_path)
-    for pipeline in (nlp, spacy.load(tmp_path)):
-        tok2vec = pipeline.get_pipe("tagger").model.get_ref("tok2vec")
-        assert shim_of(tok2vec.layers[0]).options.precision == "bfloat16"
-        (found,) = tok2vec.predict([pipeline.make_doc(pipelines.TEXTS[1])])
-        np.testing.assert_allclose(found, expected[0], atol=1e-6)
 
 
 def test_kept_layers_are_those_of_the_precision(weights):

@@ -2,7 +2,6 @@
 training."""
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -88,14 +87,6 @@ def test_zero_is_the_default_and_overlooks_the_state(weights, without):
         assert shim(one).digest() == shim(other).digest()
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 5])
-def test_a_doc_has_its_vectors_whatever_it_is_read_with(weights, expected, batch_size):
-    nlp = pipelines.blank(weights, **WARM)
-    got = pipelines.layers(nlp, TEXTS[::-1], batch_size=batch_size)[::-1]
-    assert_all_close(got, expected)
-    assert [layers.shape[1] for layers in got] == [len(nlp.make_doc(text)) for text in TEXTS]
-
-
 @pytest.mark.parametrize(
     "use",
     [
@@ -156,15 +147,6 @@ def test_start_state_that_float16_does_not_hold_is_saved_in_full(tmp_path):
     weights.save(tmp_path / "w.safetensors")
     saved = Weights.from_bytes(shim(pipelines.blank(tmp_path / "w.safetensors", **WARM)).to_bytes())
     assert torch.equal(saved.start_state.h, START.h) and torch.equal(saved.start_state.c, START.c)
-
-
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
-def test_copies(tmp_path, expected, duplicate):
-    path = write(tmp_path, START)
-    elmo = duplicate(pipelines.blank(path, **WARM).get_pipe("elmo"))
-    path.unlink()
-    nlp = spacy.blank("en")
-    assert_all_close(elmo.predict([nlp.make_doc(text) for text in TEXTS]), expected)
 
 
 @pytest.mark.parametrize("frozen", [True, False])

@@ -42,12 +42,7 @@ def active_kernels() -> str:
 
 
 def processor() -> str | None:
-    """Return the instruction set of the kernels in use, such as "avx2". Return None if no kernels are used.
-
-    Raises:
-        ValueError: this processor does not support the instruction set in the environment variable
-            `SPACY_ELMO_KERNELS`.
-    """
+    """Return the instruction set of the kernels in use, such as "avx2". Return None if no kernels are used."""
     if library() is None:
         return None
     kinds = processors()

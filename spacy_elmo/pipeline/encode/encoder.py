@@ -69,11 +69,7 @@ def BiLM_v1(
 
 
 def configure(model: Model[list[Doc], list[Floats3d]], options: BiLMOptions) -> None:
-    """Set the options of a component on the component's `BiLM_v1` model.
-
-    Raises:
-        ValueError: the model is not a `spacy-elmo.BiLM.v1`.
-    """
+    """Set the options of a component on the component's `BiLM_v1` model."""
     if "options" not in model.attrs:
         raise ValueError(
             f"The model of elmo must be spacy-elmo.BiLM.v1, but it is {model.name!r}: change [components.elmo.model]"

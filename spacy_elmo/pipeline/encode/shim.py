@@ -65,17 +65,12 @@ class BiLMShim(PyTorchShim):
 
     @property
     def bilm(self) -> BiLM:
-        """The network, which is loaded at its first use. Several threads can use the network at once.
-
-        Raises:
-            OSError, ValueError: the weights cannot be loaded (see `initialize`), or random weights are not
-                drawn yet.
-        """
+        """The network, which is loaded at its first use. Several threads can use the network at once."""
         self.ensure_loaded()
         return self._model
 
     def ensure_loaded(self) -> None:
-        """Load the network if it is not loaded yet. The property `bilm` lists the possible errors."""
+        """Load the network if it is not loaded yet."""
         if self._model is None:
             with _loading:
                 if self._model is None:
@@ -121,13 +116,7 @@ class BiLMShim(PyTorchShim):
     @_outside_inference_mode
     def initialize(self) -> None:
         """Read the weights file, even if it was read before. If the option `weights` is null, draw random
-        weights instead.
-
-        Raises:
-            OSError: the weights file does not exist or cannot be read.
-            ValueError: the file is not a weights file; the weights do not agree with the config; or the
-                option `start` is "warm", but the file contains no initial LSTM state.
-        """
+        weights instead."""
         with _loading:
             if self.options.weights is None:
                 self.set_weights(self._checked(self._random(), "a random biLM"))
@@ -216,12 +205,7 @@ class BiLMShim(PyTorchShim):
 
     @_outside_inference_mode
     def from_bytes(self, data: bytes) -> BiLMShim:
-        """Load the weights from the bytes that `to_bytes` has returned.
-
-        Raises:
-            ValueError: the bytes are damaged; the weights do not agree with the config; or the option `start`
-                is "warm", but the bytes contain no initial LSTM state.
-        """
+        """Load the weights from the bytes that `to_bytes` has returned."""
         with _loading:
             self.set_weights(self._checked(Weights.from_bytes(data), "the saved pipeline"))
         self._warn_of_other_weights()

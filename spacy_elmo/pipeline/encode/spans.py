@@ -67,11 +67,7 @@ def doc_v1() -> SpanGetter:
 def windows_v1(size: int, stride: int) -> SpanGetter:
     """Return the span getter `window_spans` with this size and stride, for `@misc = "spacy-elmo.windows.v1"`
     in a config. The biLM computes a vector for each token in each window. A token in several windows gets the
-    mean of these vectors.
-
-    Raises:
-        ValueError: windows would be empty, or some tokens would be in no window.
-    """
+    mean of these vectors."""
     if not 1 <= stride <= size:
         raise ValueError(
             f"Impossible windows of size = {size} with stride = {stride}: stride must be at least 1 and at most size,"
@@ -89,12 +85,7 @@ def wrapped_v1() -> SpanGetter:
 
 
 def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[list[Span]]:
-    """Call a span getter, and return the spans of each Doc. If `get_spans` is None, `rule_spans` is called.
-
-    Raises:
-        ValueError: the span getter does not return one list of spans for each Doc, returns a span of another
-            Doc, or needs sentences that no component has set.
-    """
+    """Call a span getter, and return the spans of each Doc. If `get_spans` is None, `rule_spans` is called."""
     try:
         spans = [list(own) for own in (get_spans or rule_spans)(list(docs))]
     except ValueError as error:
@@ -149,11 +140,7 @@ class Sequences:
 
     @classmethod
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
-        """Create `Sequences` from Docs and from the spans that a span getter returns.
-
-        Raises:
-            ValueError: `get_spans` returns wrong spans (see `spans_of`).
-        """
+        """Create `Sequences` from Docs and from the spans that a span getter returns."""
         words, rows = distinct_words(docs)
         starts, ends = _borders(docs, get_spans)
         spans, tokens = _ranges(starts, ends)

@@ -36,9 +36,6 @@ def ElmoEnhanced_v1(
             of `encode` is only x.
         output: an `ElmoListener_v1` or `ElmoTok2Vec_v1` with the ELMo vectors for the output; null: the
             output is only h.
-
-    Raises:
-        ValueError: `input` and `output` are both missing, or `embed` and `input` are both missing.
     """
     if input is None and output is None:
         raise ValueError(

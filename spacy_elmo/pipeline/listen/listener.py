@@ -14,7 +14,7 @@ from ..encode.encoder import layers_and_width
 from ..factory_options import flatten_options
 from ..layer_source import LayerSource
 from ..not_saved import NotSaved
-from ..store.extensions import sources_of
+from ..store.extensions import numbers_of
 from .scalar_mix import MixOptions, mix_layers, scalar_mix
 
 _SENTINEL = "elmo_listener"
@@ -52,15 +52,11 @@ class ListenerState(NotSaved):
         """Return the object from which this listener reads the layers of some Docs of one pipeline.
 
         It belongs to the linked component that has run or trains on these Docs. If no component has, it belongs
-        to the component with the vocabulary of the Docs, or else to the component that was linked last.
-
-        Raises:
-            ValueError: no `elmo` component is linked.
-        """
+        to the component with the vocabulary of the Docs, or else to the component that was linked last."""
         upstreams = self.upstreams
         if len(upstreams) > 1:
             for upstream in upstreams:
-                if any(upstream.source.id in sources_of(doc) for doc in docs):
+                if any(upstream.source.id in numbers_of(doc) for doc in docs):
                     return upstream.source
             upstreams.sort(key=lambda upstream: any(upstream.vocab is not d.vocab for d in docs))
         if not upstreams:
@@ -135,12 +131,7 @@ def state_of(listener: Model) -> ListenerState:
 
 
 def init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Set the listener's number of layers and width to the values of the biLM in the linked `elmo` component.
-
-    Raises:
-        ValueError: no `elmo` component is linked; the width differs from the width in the config; or an
-            `EntityLinker` contains the listener, but the config sets no width.
-    """
+    """Set the listener's number of layers and width to the values of the biLM in the linked `elmo` component."""
     state = state_of(model)
     source = state.source_for(X or [])
     layers, width = layers_and_width(source.model)

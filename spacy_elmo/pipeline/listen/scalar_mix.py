@@ -1,5 +1,5 @@
 """The scalar mix, a thinc layer, and its options. A scalar mix is a weighted sum of a biLM's layers, with
-weights that are learnt for a task.
+weights that are learned for a task.
 
 Each listener and each `ElmoTok2Vec` has its own scalar mix.
 """
@@ -28,7 +28,7 @@ class MixOptions(NotSaved):
 
     layers: LayerChoice = "mix"
     """Combination of the layers: "mix" (the weighted sum γ Σ softmax(s)_l h_l over the layers h_l, where the
-    scalars s and γ are learnt), "average", "top" (only the last layer), or the index of one layer (0 is the
+    scalars s and γ are learned), "average", "top" (only the last layer), or the index of one layer (0 is the
     context-free layer)."""
     grad_factor: float = 1.0
     """Factor by which the gradient for the biLM is multiplied. The gradients of the mix's own parameters do
@@ -38,11 +38,11 @@ class MixOptions(NotSaved):
     """Dropout rate of the output values in training. The setting `dropout` in the `[training]` block of the
     config does not change this rate."""
     l2: float = 0.0
-    """The regularization weight λ of Peters et al. (2018). The term λ Σ s², where s are the learnt scalars of
+    """The regularization weight λ of Peters et al. (2018). The term λ Σ s², where s are the learned scalars of
     "mix", is added to the loss of each batch, and draws the mix towards the average. In the paper, the loss
     is a mean. In most spaCy components, the loss is a sum over words, so λ = 1 has hardly any effect."""
     layer_norm: bool = False
-    """True: each vector of each layer is normalized to mean 0 and variance 1, without a learnt scale. bilm-tf
+    """True: each vector of each layer is normalized to mean 0 and variance 1, without a learned scale. bilm-tf
     and AllenNLP use the mean and variance of all words in a batch instead. So with these libraries, a vector
     depends on the other Docs in the batch."""
 
@@ -138,12 +138,8 @@ def mix_layers(
 
 
 def _check_shapes(model: Model, X: list[Floats3d]) -> None:
-    """Check the shape of the layers, because a mix without learnt weights would accept the layers of any
-    biLM, and the next thinc layer would fail with a misleading error.
-
-    Raises:
-        ValueError: a Doc has another number of layers, or layers of another width, than at initialization.
-    """
+    """Check the shape of the layers, because a mix without learned weights would accept the layers of any
+    biLM, and the next thinc layer would fail with a misleading error."""
     layers, width = model.maybe_get_dim("nL"), model.maybe_get_dim("nO")
     if None in (layers, width):
         return
@@ -165,11 +161,7 @@ def is_mix(model: Model) -> bool:
 
 def mix_weights(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
     """Return the weight of each layer in a scalar mix, (layers,), and the factor γ by which the weighted sum
-    is multiplied. The sum of the weights is 1.
-
-    Raises:
-        ValueError: the mix is not initialized yet.
-    """
+    is multiplied. The sum of the weights is 1."""
     layers = mix.maybe_get_dim("nL")
     if layers is None:
         raise ValueError(_NOT_INITIALIZED)
@@ -235,7 +227,7 @@ def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool]
 
 
 def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
-    """Return the weights of the layers, softmax(s), and the factor γ. If the mix has no learnt parameters,
+    """Return the weights of the layers, softmax(s), and the factor γ. If the mix has no learned parameters,
     all weights are equal and γ is 1."""
     if "scalars" not in model.param_names:
         return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0

@@ -46,11 +46,7 @@ def _chain(bilm: Model, mix: Model, width: int | None) -> Model[list[Doc], list[
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Load the biLM, and set the number of layers and the width of the scalar mix to the biLM's values.
-
-    Raises:
-        ValueError: the width differs from the width in the config.
-    """
+    """Load the biLM, and set the number of layers and the width of the scalar mix to the biLM's values."""
     bilm, mix = model.layers
     bilm.initialize()
     layers, width = layers_and_width(bilm)

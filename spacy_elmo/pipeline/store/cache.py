@@ -103,11 +103,7 @@ class LayerCache:
 
 def keys_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[bytes]:
     """Return the key of each Doc: a hash of 16 bytes over the words and spans of the Doc. These and the
-    weights determine the layers.
-
-    Raises:
-        ValueError: `get_spans` returns wrong spans (see `spans_of`).
-    """
+    weights determine the layers."""
     # The hash of a word is the same in every vocabulary and every process.
     words = [doc.to_array(ORTH).tobytes() for doc in docs]
     if get_spans in (None, rule_spans):

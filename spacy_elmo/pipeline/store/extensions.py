@@ -67,7 +67,7 @@ class StoredLayers(dict[str, dict[str, Any]]):
         super().__init__(*stored)
         self.versions: dict[str, str] = {}
         """For each component, the identifier of the weights that computed the layers (`BiLMShim.version`)."""
-        self.sources: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}
         """The ids of the `LayerSource` objects that have stored layers or train on this Doc, each with the
         number of the Doc in the training batch of the source; 0: in no batch."""
 
@@ -80,9 +80,9 @@ def stored_on(doc: Doc) -> StoredLayers:
     return stored
 
 
-def sources_of(doc: Doc) -> dict[int, int]:
-    """Return the attribute `sources` of a Doc's `StoredLayers`; an empty dict if there are none."""
-    return getattr(doc.user_data.get(_KEY), "sources", {})
+def numbers_of(doc: Doc) -> dict[int, int]:
+    """Return the attribute `numbers` of a Doc's `StoredLayers`; an empty dict if there are none."""
+    return getattr(doc.user_data.get(_KEY), "numbers", {})
 
 
 def starts_of(doc: Doc) -> np.ndarray:
@@ -187,11 +187,7 @@ def _layers_of(doc: Doc, start: int, end: int, *, or_average: bool = False) -> A
 
 def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
     """Remove the layers of all components from a Doc, and store a float32 copy of `layers`. If `layers` is
-    None, store nothing.
-
-    Raises:
-        ValueError: `layers` is not an array of numpy or cupy, or the shape is not (layers, n_tokens, width).
-    """
+    None, store nothing."""
     if layers is None:
         doc.user_data.pop(_KEY, None)
         return
@@ -209,11 +205,7 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
 
 
 def _set_doc_vectors(doc: Doc, value: None) -> None:
-    """Remove the layers of a Doc, if the value is None. spaCy's `doc_cleaner` sets attributes to None.
-
-    Raises:
-        ValueError: the value is not None. Vectors cannot be set, because they are the average of the layers.
-    """
+    """Remove the layers of a Doc, if the value is None. spaCy's `doc_cleaner` sets attributes to None."""
     if value is not None:
         raise ValueError(
             "doc._.elmo cannot be set, because it is the average of the layers: set doc._.elmo_layers"

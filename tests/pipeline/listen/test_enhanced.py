@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import spacy
 from numpy.testing import assert_allclose
-from spacy.tokens import Doc
-from spacy.util import load_model_from_config, registry
+from spacy.util import registry
 from thinc.api import Model, fix_random_seed
 
 from spacy_elmo.pipeline.listen.enhanced import ElmoEnhanced_v1
-from tests import consumers, pipelines
+from tests import pipelines
 from tests.pipelines import TEXTS
 
 WIDTH, X, ELMO = 6, 8, 10
@@ -33,14 +32,6 @@ ENCODE = {
         "depth": 1,
         "dropout": 0.0,
     },
-}
-TEXTCAT = {
-    "@architectures": "spacy.TextCatReduce.v1",
-    "exclusive_classes": True,
-    "use_reduce_first": False,
-    "use_reduce_last": False,
-    "use_reduce_max": False,
-    "use_reduce_mean": True,
 }
 # The paper's: an LSTM that reads [x ; ELMo] as it is.
 WIDE = {"@layers": "PyTorchLSTM.v1", "nO": WIDTH, "nI": X + ELMO, "bi": True}
@@ -295,56 +286,6 @@ def test_bilm_learns_from_both_sides(weights):
 
 
 # The entity linker reads sentences as Docs of their own, which carry no layers.
-@pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
-@pytest.mark.parametrize("name", [name for name in consumers.NAMES if name != "treebank"])
-def test_consumers(weights, tmp_path, name):
-    """Shapes, learning, and saving and loading, though the width is not known before `initialize`."""
-    shipped = consumers.config(name, weights, tmp_path)
-    # The one that needs it: what it lays on the vectors takes them to be as wide as those of its knowledge base.
-    width = ELMO if name == "entity_linker" else None
-    shipped["components"][name]["model"]["tok2vec"] = config("input", "output", width=width)
-    nlp = consumers.pipeline(shipped)
-    optimizer = nlp.initialize(lambda: consumers.examples(nlp))
-    annotating = nlp.config["training"]["annotating_components"]
-    losses = []
-    optimizer.learn_rate = 0.01
-    for _ in range(15):
-        batch = consumers.examples(nlp)
-        losses.append(pipelines.step(nlp, optimizer, batch, annotates=annotating)[name])
-    assert losses[-1] < losses[0]
-    scalars = [mix_at(inside(nlp, name), side).get_param("scalars") for side in SIDES[2]]
-    assert all(actual.any() for actual in scalars) and not np.array_equal(*scalars)
-
-    loaded = load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
-    for text in consumers.TEXTS:
-        vectors = [inside(one, name).predict([one(text)])[0] for one in (loaded, nlp)]
-        assert_allclose(*vectors, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "encode, sides", [("maxout", ("input",)), ("lstm", ("output",)), ("mish", ("input", "output"))]
-)
-def test_learns_a_tiny_set(weights, encode, sides):
-    """Three components on one elmo reproduce their training data."""
-    fix_random_seed(0)
-    nlp = pipelines.blank(weights)
-    model = {"tok2vec": {**config(*sides), "encode": ENCODE[encode]}}
-    for name in ("tagger", "ner"):
-        nlp.add_pipe(name, config={"model": model})
-    nlp.add_pipe("textcat", config={"model": {**TEXTCAT, **model}})
-    examples = pipelines.examples(nlp)
-    for example, yes in zip(examples, (1.0, 0.0, 1.0), strict=True):
-        example.reference.cats = {"yes": yes, "no": 1 - yes}
-    optimizer = nlp.initialize(lambda: examples)
-    optimizer.learn_rate = 0.02
-    for _ in range(50):
-        pipelines.step(nlp, optimizer, examples)
-    words = [[token.text for token in example.reference] for example in examples]
-    docs = list(nlp.pipe(Doc(nlp.vocab, words=actual) for actual in words))
-    for doc, gold in zip(docs, (example.reference for example in examples), strict=True):
-        assert [token.tag_ for token in doc] == [token.tag_ for token in gold]
-        assert [(e.text, e.label_) for e in doc.ents] == [(e.text, e.label_) for e in gold.ents]
-        assert {label: round(score) for label, score in doc.cats.items()} == gold.cats
 
 
 @pytest.mark.parametrize("sides", SIDES)
