@@ -47,8 +47,8 @@ def word_sense_cli(
     Each line of TRAIN and TEST is a JSON object with two lists: "tokens", and "sense" (a WordNet sense key or
     null for each token).
     """
-    from ..lab.documents import read_first_senses, read_senses
     from ..lab.probes import SenseProbe, SenseScores
+    from ..lab.senses import read_first_senses, read_senses
     from ..text.files import text_files
 
     check_out(out, ".json")

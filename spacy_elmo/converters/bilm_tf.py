@@ -170,14 +170,15 @@ def _only(
 
 
 def fitting(folder: Path, suffixes: Sequence[str], fits: Callable[[Path], bool]) -> list[Path]:
-    fitting = []
+    """Return the files in a folder that have one of the suffixes and fit, sorted. Unreadable files do not fit."""
+    found = []
     for path in sorted(folder.iterdir()):
         try:
             if path.suffix.lower() in suffixes and fits(path):
-                fitting.append(path)
+                found.append(path)
         except (ValueError, OSError):
-            continue  # a file that cannot be read is none of the model's
-    return fitting
+            continue
+    return found
 
 
 def _with_vocabulary(

@@ -18,9 +18,10 @@ from spacy.util import minibatch
 
 from ..pipeline.encode.encoder import layers_and_width
 from ..pipeline.encode.spans import rule_spans
-from .documents import Document, SenseInstance
+from .documents import Document
 from .normalize import normalize
 from .pipelines import elmo_and_later, find_elmo
+from .senses import SenseInstance
 
 _BATCH_SIZE = 64
 """Number of Docs in a batch for the biLM."""

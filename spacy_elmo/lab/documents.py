@@ -1,45 +1,23 @@
-"""Readers of corpora: documents (lines, records, treebank sentences, Docs of a DocBin), word senses and CoNLL-U."""
+"""Readers of corpora: documents (lines, records, treebank sentences, Docs of a DocBin), and CoNLL-U."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..text.documents import TEXT_READERS, json_lines
+from ..text.documents import TEXT_READERS
 from ..text.files import kind, lines, text_files
+from .senses import SenseInstance, is_annotated, read_senses
 
 CHARACTERS_PER_BATCH = 1 << 16
 """Approximate number of characters in a batch of documents. All layers of the original ELMo take 160 MB
 for that many characters of English."""
 FORM, UPOS = 1, 3
 """Indices of the columns of a CoNLL-U file with the word and its universal part-of-speech tag."""
-_KEY = re.compile(r"\S+%[1-5]:\d\d:\d\d:\S*:\d*")
-_ADJECTIVE, _SATELLITE = "%3", "%5"
-
-
-class SenseInstance(NamedTuple):
-    """One or several consecutive words of a sentence that are annotated as one entry of WordNet."""
-
-    start: int
-    """Index of the first annotated word in the sentence."""
-    end: int
-    """Index of the last annotated word in the sentence, plus 1."""
-    senses: tuple[str, ...]
-    """WordNet keys of the correct senses, such as `bank%1:17:01::`. Training uses only the first key."""
-
-
-class SenseSentence(NamedTuple):
-    """The words of a sentence, and the annotated words and phrases with their senses."""
-
-    words: list[str]
-    instances: list[SenseInstance]
 
 
 @dataclass(frozen=True)
@@ -85,7 +63,7 @@ def read_documents(
             `read_senses`).
     """
     for file in corpus_files(source):
-        if senses and kind(file) == ".jsonl" and _is_annotated(file):
+        if senses and kind(file) == ".jsonl" and is_annotated(file):
             for number, (words, instances) in enumerate(read_senses([file]), 1):
                 yield Document(words, f"{file}:{number}", instances)
             continue
@@ -122,87 +100,6 @@ def _lines(file: Path) -> Iterator[str]:
 
 def _sentences(file: Path) -> Iterator[list[str]]:
     return ([columns[FORM] for columns in sentence] for sentence in conllu_sentences(file))
-
-
-def _is_annotated(file: Path) -> bool:
-    first = next((line for _, line in lines(file) if line.strip()), "null")
-    try:
-        record = json.loads(first)
-    except json.JSONDecodeError:
-        return False  # the reader of the file gives a better message
-    return isinstance(record, dict) and "sense" in record
-
-
-def read_senses(files: Iterable[Path]) -> Iterator[SenseSentence]:
-    """Yield a sentence with annotated senses for each record of JSONL files.
-
-    A record contains two lists of equal length: the tokens in the field `tokens`, and in the field `sense`, a
-    key of WordNet 3.0 (`bank%1:17:01::`) or null for each token. A token of several words ("primary
-    election") is split into words. If several senses of a token are correct, the optional field `gold_all`
-    maps the index of the token to all correct keys: `{"7": [key, key]}`.
-    """
-    for file in files:
-        yield from json_lines(file, _annotated)
-
-
-def _annotated(record: Any) -> SenseSentence:
-    fields: dict[str, Any] = record if isinstance(record, dict) else {}
-    tokens, senses = fields.get("tokens"), fields.get("sense")
-    alternatives = fields.get("gold_all", {})
-    if not (
-        isinstance(tokens, list)
-        and all(isinstance(token, str) and token.strip() for token in tokens)
-        and isinstance(senses, list)
-        and len(senses) == len(tokens)
-        and isinstance(alternatives, dict)
-    ):
-        raise ValueError(
-            'expected {"tokens": [strings], "sense": [a key or null for each token]}, but got '
-            f"{json.dumps(record):.100}"
-        )
-    words: list[str] = []
-    instances = []
-    for number, (token, sense) in enumerate(zip(tokens, senses, strict=True)):
-        start = len(words)
-        words += token.split()
-        if sense is not None:
-            keys = alternatives.get(str(number), [sense])
-            if not (isinstance(keys, list) and keys):
-                raise ValueError(
-                    f"gold_all of token {number} must be a list of keys, but is {keys!r:.100}"
-                )
-            for key in keys:
-                if not isinstance(key, str) or not _KEY.fullmatch(key):
-                    raise ValueError(f"{key!r} is not a WordNet sense key, such as bank%1:17:01::")
-            instances.append(SenseInstance(start, len(words), tuple(keys)))
-    return SenseSentence(words, instances)
-
-
-def entry_of(key: str) -> str:
-    """Return the lexicon entry (lemma and part of speech) of a WordNet sense key: `bank%1` for
-    `bank%1:17:01::`.
-
-    WordNet has two codes for adjectives, 3 and 5. The entry always contains 3.
-    """
-    entry = key.partition(":")[0]
-    return entry.removesuffix(_SATELLITE) + _ADJECTIVE if entry.endswith(_SATELLITE) else entry
-
-
-def read_first_senses(file: Path) -> dict[str, str]:
-    """Read WordNet's file `index.sense`. Return a dict from each entry (lemma and part of speech, see
-    `entry_of`) to the key of its first sense.
-    """
-    first_senses = {}
-    for number, line in lines(file):
-        fields = line.split()
-        if len(fields) != 4 or not _KEY.fullmatch(fields[0]):
-            raise ValueError(
-                f"{file}, line {number}: expected a line of WordNet's index.sense (sense key, offset, sense number and"
-                f" count), but got {line.strip():.100}"
-            )
-        if fields[2] == "1":
-            first_senses[entry_of(fields[0])] = fields[0]
-    return first_senses
 
 
 def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:

@@ -20,8 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from .documents import FORM, UPOS, SenseInstance, SenseSentence, conllu_sentences, entry_of
+from .documents import FORM, UPOS, conllu_sentences
 from .pipelines import elmo_and_later, find_elmo
+from .senses import SenseInstance, SenseSentence, entry_of
 
 _SENTENCES = 512
 """Number of sentences to process at once: many, so that batches contain sentences of similar lengths."""

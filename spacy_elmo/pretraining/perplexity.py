@@ -82,7 +82,7 @@ class Tally(NamedTuple):
 NOTHING = Tally(np.zeros((2, 2)), np.zeros(2, dtype=np.int64))
 
 
-def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
+def tally_of(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
     """Add up the cross-entropies of all targets in `sentences`, forward and backward, and count the
     targets."""
     total = NOTHING
@@ -105,7 +105,7 @@ def tally(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tal
 
 def perplexity(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Perplexity:
     """Return the perplexity of a biLM and its softmax head on `sentences`."""
-    return tally(bilm, head, batcher, sentences).perplexity(len(head.weight))
+    return tally_of(bilm, head, batcher, sentences).perplexity(len(head.weight))
 
 
 def evaluate(
@@ -119,5 +119,5 @@ def evaluate(
         for text in texts:
             sentences = Sentences(text.words, np.append(0, np.cumsum(text.lengths)))
             batcher = Batcher(bilm, text.types, weights.vocabulary)
-            total += tally(bilm, head, batcher, sentences)
+            total += tally_of(bilm, head, batcher, sentences)
     return total

@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.lab.documents import (
-    Document,
-    batches,
-    corpus_files,
-    entry_of,
-    read_documents,
-    read_first_senses,
-    read_senses,
-)
+from spacy_elmo.lab.documents import Document, batches, corpus_files, read_documents
+from spacy_elmo.lab.senses import entry_of, read_first_senses, read_senses
 
 BANK, BANK_2, TOOK = "bank%1:17:01::", "bank%1:14:00::", "take_place%2:30:00::"
 

@@ -6,8 +6,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.lab import probes
-from spacy_elmo.lab.documents import SenseInstance, SenseSentence
 from spacy_elmo.lab.probes import SenseProbe, SenseScores, TaggedText, probe_tags, read_tags
+from spacy_elmo.lab.senses import SenseInstance, SenseSentence
 from tests import pipelines, tiny
 
 RIVER, MONEY, SKY, MOON = (
