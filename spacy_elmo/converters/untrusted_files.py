@@ -155,9 +155,8 @@ def read_state_dict(path: Path) -> dict[str, np.ndarray]:
                     raise ValueError("it is compressed, which torch.save never does")
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
-        except (
-            pickle.UnpicklingError
-        ) as error:  # PyTorch's message explains how to execute the file
+        except pickle.UnpicklingError as error:
+            # PyTorch's message explains how to execute the file.
             called = re.search(r"GLOBAL (\S+)", str(error))
             part = f"a call of {called[1]}" if called else "other objects"
             raise ValueError(f"it contains {part}, which was not executed") from error

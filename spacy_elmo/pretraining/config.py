@@ -31,21 +31,10 @@ class _Section(BaseModel):
 
 
 class Paths(_Section):
-    """Paths of the text and of the initial weights. Text files are UTF-8, in one of these formats:
-
-    - `.jsonl`: one document per line, as {"text": "..."}, or as {"tokens": ["...", ...]} if you tokenize the
-      text yourself.
-    - `.spacy`: a DocBin. Each Doc is a document; only its words are used.
-    - Any other file is plain text: a document ends at a blank line, at the end of the file, or after 100
-      lines.
-
-    Plain text and `.jsonl` can be compressed as `.gz`, `.xz` or `.zst`.
-    """
+    """Paths of the text (see `text.documents.passages` and `text.files.text_files`) and of the initial weights."""
 
     raw_text: str | None = None
-    """Training text: a file, a directory (all *.txt, *.jsonl and *.spacy files in it, compressed or not) or a
-    glob pattern (all matching files). Required unless `corpus` is given.
-    """
+    """Training text: a file, a directory or a glob pattern. Required unless `corpus` is given."""
     dev_text: str | None = None
     """Held-out text, as a file, directory or glob pattern. Null: 1 % of the documents of `raw_text` are held
     out, or more, until they have 100 sentences. A hash with the seed `prepare.seed` chooses the documents.
@@ -54,14 +43,11 @@ class Paths(_Section):
     """Folder that the command `prepare` has written: the corpus as word ids. Null: the run first tokenizes
     `raw_text`, and writes the word ids to the subfolder `corpus` of its output folder."""
     init: str | None = None
-    """Initial weights: a weights file, or the name of a bundled or installed biLM. `[model]` must describe
-    the network of these weights. If the weights have a softmax head, its rows are copied for all words that
-    are in both vocabularies. Null: random weights.
-    """
+    """Initial weights: a weights file, or the name of a bundled or installed biLM, whose network `[model]` describes.
+    The rows of its head are copied for all words that are in both vocabularies. Null: random weights."""
     teacher: str | None = None
-    """A larger biLM whose predictions the run imitates: a weights file with a softmax, or the name of a bundled
-    biLM. The run has the vocabulary of the teacher, so `training.vocab_size` must be null, and
-    `training.negatives` a number. Null: no teacher."""
+    """A larger biLM whose predictions the run imitates: a weights file with a head, or the name of a bundled biLM. The
+    run has its vocabulary, so `training.vocab_size` must be null, and `training.negatives` a number."""
 
     def text_files(self) -> dict[str, list[Path]]:
         """Return {path or pattern in the setting: text files} for `raw_text` and, if it is given, `dev_text`."""
@@ -79,13 +65,11 @@ class Prepare(_Section):
     lang: str = "en"
     """Language of the spaCy tokenizer."""
     tokenizer: dict[str, Any] | None = None
-    """Config section `[nlp.tokenizer]` of the spaCy pipelines that will use the weights. Null: the default
-    tokenizer of the language."""
+    """Section `[nlp.tokenizer]` of the pipelines that will use the weights. Null: the default of the language."""
     tokenized: bool = False
     """True: the text is already tokenized, as words separated by spaces and one sentence per line."""
     n_process: int = Field(default=1, ge=-1)
-    """Number of processes that tokenize; -1: one per core. The prepared corpus does not depend on this
-    number."""
+    """Number of processes that tokenize; -1: one per core. It changes no result."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     """Seed of the hash that chooses the held-out documents."""
 
@@ -122,39 +106,31 @@ _LIMITS = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
 
 
 class Training(_Section):
-    """Settings of the optimization. At least one of the four limits (`max_...`) is required. The run ends
-    when it reaches one of these limits, or when `patience` ends it."""
+    """Settings of the optimization. At least one of the four limits (`max_...`) is required. The first ends the run."""
 
     max_steps: int | None = Field(default=None, ge=1)
     max_epochs: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_minutes: float | None = Field(default=None, gt=0)
-    """Limit of the minutes spent in training steps, before and after resuming. If no other limit is set, the
-    learning rate has no cooldown, because the number of steps is unknown."""
+    """Limit of the minutes in training steps, over all resumed parts. Without another limit, the learning rate has no
+    cooldown, because the number of steps is unknown."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     vocab_size: int | None = Field(default=50_000, ge=4)
     """Number of softmax classes: `<S>`, `</S>`, `<UNK>` and the most frequent words of the corpus. Null: the
-    vocabulary of `paths.teacher`, or, without a teacher, of `paths.init`.
-    """
+    vocabulary of `paths.teacher`, or, without a teacher, of `paths.init`."""
     negatives: int | None = Field(default=2048, ge=1)
-    """Number of negative samples (words) per training step and direction, for the sampled softmax. Null: the
-    full softmax."""
+    """Number of negative samples per training step and direction. Null: the full softmax."""
     batch_tokens: int = Field(default=4096, ge=1)
-    """Number of words in the batch of one training step. The sentences of a batch have similar lengths. If
-    several processes train together, each process gets a part of the batch."""
+    """Number of words in the batch of one training step, which is divided among the processes."""
     max_length: int = Field(default=100, ge=1)
     """Largest number of words of a training sentence. Longer sentences are split into several sentences."""
     optimizer: Literal["adamw", "adagrad", "muon"] = "adamw"
-    """The optimizer. The paper used Adagrad. "muon" updates the large matrices with Muon and all other
-    parameters with AdamW.
-    """
+    """The paper used Adagrad. "muon" updates the large matrices with Muon and all other parameters with AdamW."""
     learn_rate: float = Field(default=3e-3, gt=0)
-    """Peak learning rate. In the first `warmup_steps` steps, the learning rate rises to this peak, and then
-    stays constant until the cooldown."""
+    """Peak learning rate, after `warmup_steps` steps and until the cooldown."""
     warmup_steps: int = Field(default=200, ge=0)
     cooldown: float = Field(default=0.2, ge=0, le=1)
-    """Length of the cooldown at the end of the run, as a share of all steps. During the cooldown, the
-    learning rate falls linearly to a hundredth of the peak."""
+    """Share of the steps, at the end, in which the learning rate falls linearly to a hundredth of the peak."""
     weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled weight decay of AdamW and Muon, for all parameters except biases and the softmax head."""
     grad_clip: float = Field(default=1.0, gt=0)
@@ -162,20 +138,16 @@ class Training(_Section):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout rate on the input of each LSTM layer and on the output of the top layer (bilm-tf: 0.1)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Data type of the matrix products. Parameters, LSTM states and sums are always float32. "auto" is
-    bfloat16 if the machine has instructions for bfloat16, otherwise float32. A resumed run uses the data type
-    that is stored in the checkpoint."""
+    """Data type of the matrix products; "auto": bfloat16 if the machine has instructions for it. Parameters, states and
+    sums are always float32. A resumed run keeps the type in its checkpoint."""
     log_every: int = Field(default=10, ge=1)
     """Number of training steps between two rows of the training log."""
     eval_every: int = Field(default=200, ge=1)
     """Number of steps between two evaluations on held-out text. The best model is saved as `model-best`."""
     patience: int | None = Field(default=None, ge=1)
-    """The run ends after this number of steps without a better held-out perplexity, as in spaCy. A run that
-    ends for this reason has no cooldown. Null: no such limit.
-    """
+    """The run ends, without a cooldown, after this number of steps without a better held-out perplexity."""
     eval_tokens: int = Field(default=20_000, ge=1)
-    """Number of held-out words in each evaluation. Every evaluation uses the same words, the first of the
-    held-out text, so the results can be compared."""
+    """Number of held-out words in each evaluation: always the first, so the results can be compared."""
     save_every: int = Field(default=200, ge=1)
     """Number of steps between two checkpoints."""
 
@@ -191,12 +163,10 @@ class PretrainConfig(_Section):
     paths: Paths = Paths()
     prepare: Prepare = Prepare()
     model: dict[str, Any] = {}
-    """Description of the network, with the fields of `BiLMConfig`. If this section is empty and `paths.init`
-    is given, the network of `paths.init` is used."""
+    """The fields of `BiLMConfig`. Empty: the network of `paths.init`."""
     training: Training = Training()
     card: dict[str, Any] = {}
-    """Information for users of the weights (name, licence, sources), which is stored in the weights file. The
-    values have JSON types."""
+    """Information for users of the weights (name, licence, sources), in JSON types."""
 
     @classmethod
     def read(

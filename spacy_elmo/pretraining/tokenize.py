@@ -1,5 +1,4 @@
-"""Tokenization of passages into word indices, the part of the preparation that several processes can
-share."""
+"""Tokenization of passages into word indices, the part of the preparation that several processes can share."""
 
 from __future__ import annotations
 

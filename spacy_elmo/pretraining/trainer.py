@@ -57,8 +57,7 @@ class Progress:
 
     step: int
     total_steps: int
-    """Estimated number of steps of the whole run, from the limits `max_steps`, `max_epochs` and `max_tokens`;
-    0 if none of these limits is set."""
+    """Estimated number of steps of the whole run; 0 if no limit of steps, epochs or words is set."""
     epoch: float
     """Number of passes over the corpus so far, with a fraction for the current pass."""
     tokens: int
