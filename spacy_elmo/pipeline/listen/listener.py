@@ -25,7 +25,7 @@ class ListenerState(NotSaved):
 
     A listener has a link to an `elmo` component of each pipeline that contains the listener: two pipelines
     share a component that one has sourced from the other. The links are weak references, so a pipeline can be
-    deleted.
+    deleted. (`Elmo.listener_map` is spaCy's list, without the listeners of disabled components.)
 
     A copy of a listener (`nlp.rehearse` makes such copies) has the same links. If a whole pipeline is copied,
     the new listeners are linked to the new `elmo` component.
@@ -46,7 +46,11 @@ class ListenerState(NotSaved):
     @property
     def upstreams(self) -> list[Any]:
         """The linked `elmo` components that exist, the last linked first."""
-        return [upstream for link in reversed(self._links) if (upstream := link()) is not None]
+        return [upstream for link in self._links if (upstream := link()) is not None]
+
+    @upstreams.setter
+    def upstreams(self, upstreams: list[Any]) -> None:
+        self._links = [weakref.ref(upstream) for upstream in upstreams]
 
     def source_for(self, docs: Sequence[Doc]) -> LayerSource:
         """Return the object from which this listener reads the layers of some Docs of one pipeline.
@@ -73,26 +77,22 @@ class ListenerState(NotSaved):
     def link(self, upstream: Any) -> None:
         """Link the listener to the `elmo` component `upstream`."""
         self.unlink(upstream)
-        self._links.append(weakref.ref(upstream))
+        self.upstreams = [upstream, *self.upstreams]
 
     def unlink(self, upstream: Any) -> None:
         """Remove the link to the `elmo` component `upstream`, if there is one."""
-        self._links = [link for link in self._links if link() not in (None, upstream)]
+        self.upstreams = [other for other in self.upstreams if other is not upstream]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_links": self.upstreams[::-1],
-        }  # weak references cannot be pickled
+        return {**self.__dict__, "_links": self.upstreams}  # weak references cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _links=[weakref.ref(upstream) for upstream in state["_links"]])
+        self.__dict__.update(state)
+        self.upstreams = state["_links"]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ListenerState":
         copied = copy.copy(self)
-        upstreams = self.upstreams[::-1]
-        upstreams = [memo[id(u)] for u in upstreams if id(u) in memo] or upstreams
-        copied._links = [weakref.ref(upstream) for upstream in upstreams]
+        copied.upstreams = [memo[id(u)] for u in self.upstreams if id(u) in memo] or self.upstreams
         return copied
 
 
