@@ -1,10 +1,10 @@
 """Convert sets of names in IOB2 text to one file of binary Docs, under one set of labels.
 
     python convert_names.py DATA/ner train corpus/names-train.spacy --sets wnut17,wikigold \
-        --labels person=PER,location=LOC,corporation=ORG,group=ORG,creative-work=MISC,product=MISC
+        --labels person=PER,location=LOC,corporation=ORG,group=ORG,creative-work=,product=
 
 It reads DATA/ner/NAME-PART.tsv of each set: a token, a tab and a tag in each line, an empty line after each sentence.
-A label that the map does not name stays as it is.
+A label that the map does not name stays as it is. A label that becomes nothing is left out.
 """
 
 import argparse
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT.spacy")
     parser.add_argument("--sets", required=True, help="names of the sets, separated by commas")
     parser.add_argument(
-        "--labels", default="", help="OLD=NEW for each label to change, separated by commas"
+        "--labels", default="", help="OLD=NEW for each label to change, OLD= for one to leave out"
     )
     args = parser.parse_args()
     labels = dict(pair.split("=") for pair in args.labels.split(",") if pair)
@@ -39,6 +39,7 @@ def main() -> None:
             doc.ents = [
                 Span(doc, span.start, span.end, labels.get(span.label_, span.label_))
                 for span in doc.ents
+                if labels.get(span.label_) != ""
             ]
             docs.add(doc)
     args.out.parent.mkdir(parents=True, exist_ok=True)
