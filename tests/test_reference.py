@@ -24,7 +24,8 @@ SECTIONS = {
     )
 }
 ARCHITECTURES = ["BiLM.v1", "ElmoListener.v1", "ElmoTok2Vec.v1", "ElmoEnhanced.v1"]
-GETTERS = ["sents.v1", "doc.v1", "windows.v1", "wrapped.v1"]
+FUNCTIONS = [("misc", f"{getter}.v1") for getter in ("sents", "doc", "windows", "wrapped")]
+FUNCTIONS += [("augmenters", "case_and_lines.v1"), ("callbacks", "numpy_products.v1")]
 
 
 def shown(default):
@@ -75,10 +76,10 @@ def test_architecture(name):
     assert SECTIONS[name] == arguments(registry.architectures.get(name))
 
 
-@pytest.mark.parametrize("name", GETTERS)
-def test_span_getter(name):
+@pytest.mark.parametrize(("kind", "name"), FUNCTIONS)
+def test_function(kind, name):
     name = f"spacy-elmo.{name}"
-    assert SECTIONS[name] == arguments(registry.misc.get(name))
+    assert SECTIONS[name] == arguments(getattr(registry, kind).get(name))
 
 
 @pytest.mark.parametrize("name", ["paths", "prepare", "training"])
@@ -92,7 +93,8 @@ def test_model():
 
 def test_nothing_else():
     """The page has no other section, and no row that is missing in the code."""
-    names = [f"spacy-elmo.{name}" for name in ARCHITECTURES + GETTERS]
+    names = [f"spacy-elmo.{name}" for name in ARCHITECTURES]
+    names += [f"spacy-elmo.{name}" for _, name in FUNCTIONS]
     components = ["elmo", "normalizing_lemmatizer", "spacy_conventions"]
     assert set(SECTIONS) == {*components, *names, "[paths]", "[prepare]", "[model]", "[training]"}
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
