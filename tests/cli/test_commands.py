@@ -70,6 +70,7 @@ TABLE = [
     (f"{RUN} --sytem.seed 3", 1, "[sytem]: unknown section"),
     (f"{RUN} --forse", 1, "This command has no option --forse"),
     (f"{RUN} --training.vocab_size null", 1, "vocab_size = null uses"),
+    (f"{RUN} --resume --force", 1, "choose one of them"),
     (f"{RUN} --gpu-id 17", 1, "GPU 17 (`--gpu-id`)"),
     (f"{RUN} --init nowhere", 1, "Cannot find the weights 'nowhere': there is no file"),
     ("pretrain run.cfg out --paths.raw_text 'nowhere/*.txt'", 1, "No text at 'nowhere/*.txt'"),

@@ -58,38 +58,23 @@ def test_paths_from_python():
 
 
 @pytest.mark.parametrize(
-    "model, training, problem",
+    "teacher, model, training, problem",
     [
-        ({}, {}, "at least one of max_steps"),
-        ({"n_words": 7}, {"max_steps": 1}, r"\[model\] n_words = 7: "),
-        ({"n_symbols": 7}, {"max_steps": 1}, r"\[model\] n_symbols = 7: "),
-        ({}, {"max_steps": 1, "negatives": 30, "vocab_size": 20}, "negatives = 30: .*vocab_size = 20"),
-        ({}, {"max_steps": 1, "optimizer": "adagrad", "weight_decay": 0.1}, "0.1: Adagrad has no weight decay"),
-        ({}, {"max_steps": 1, "vocab_size": None}, r"both are null"),
+        (None, {}, {"max_steps": None}, "at least one of max_steps"),
+        (None, {"n_words": 7}, {}, r"\[model\] n_words = 7: "),
+        (None, {"n_symbols": 7}, {}, r"\[model\] n_symbols = 7: "),
+        (None, {}, {"negatives": 30, "vocab_size": 20}, "negatives = 30: .*vocab_size = 20"),
+        (None, {}, {"optimizer": "adagrad", "weight_decay": 0.1}, "0.1: Adagrad has no weight decay"),
+        (None, {}, {"vocab_size": None}, "both are null"),
+        ("wise", {"dim": 8}, {"vocab_size": 15}, "teacher = wise: .*vocab_size = null .*negatives"),
+        ("wise", {"dim": 8}, {"vocab_size": None, "negatives": None}, "vocab_size = null .*negatives"),
+        ("wise", {}, {"vocab_size": None}, r"\[model\] is empty"),
     ],
 )  # fmt: skip
-def test_settings_that_no_run_can_have(model, training, problem):
+def test_settings_that_no_run_can_have(teacher, model, training, problem):
+    sections = {"paths": {"teacher": teacher}, "model": model}
     with pytest.raises(ValueError, match=problem):
-        PretrainConfig.read({"model": model, "training": training})
-
-
-@pytest.mark.parametrize(
-    "model, training, problem",
-    [
-        ({"dim": 8}, {"vocab_size": 15}, r"teacher = wise: .*vocab_size = null .*negatives"),
-        ({"dim": 8}, {"vocab_size": None, "negatives": None}, r"vocab_size = null .*negatives"),
-        ({}, {"vocab_size": None}, r"\[model\] is empty"),
-    ],
-)
-def test_settings_that_no_run_with_a_teacher_can_have(model, training, problem):
-    with pytest.raises(ValueError, match=problem):
-        PretrainConfig.read(
-            {
-                "paths": {"teacher": "wise"},
-                "model": model,
-                "training": {"max_steps": 1, **training},
-            }
-        )
+        PretrainConfig.read({**sections, "training": {"max_steps": 1, **training}})
 
 
 def test_preparing_needs_no_limit():

@@ -182,8 +182,3 @@ print(group())
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert shown.stdout == "None\n"
-
-
-def test_a_gpu_that_is_not_there():
-    with pytest.raises(ValueError, match="GPU 17 .`--gpu-id`.: torch finds"):
-        processes.device(17)

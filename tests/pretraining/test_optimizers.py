@@ -154,11 +154,7 @@ def matrices(values: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def numpy_step(matrix, buffer, gradient, rate, decay):
     """Compute a step in float64: momentum, five Newton-Schulz iterations, decoupled weight decay."""
     buffer = 0.95 * buffer + 0.05 * gradient
-    x = 0.95 * buffer + 0.05 * gradient
-    x = x / np.linalg.norm(x)
-    for _ in range(5):
-        square = x @ x.T
-        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    x = polynomial(torch.from_numpy(0.95 * buffer + 0.05 * gradient)).numpy()
     matrix = (1 - rate * decay) * matrix - 0.2 * np.sqrt(max(matrix.shape)) * rate * x
     return matrix, buffer
 

@@ -95,20 +95,6 @@ def test_the_seed_decides_what_is_held_out(tmp_path, text_file):
     assert held_out(0, "a") == held_out(0, "b") != held_out(1, "c")
 
 
-def test_raw_text_is_tokenized_and_cut_into_sentences_like_a_doc(tmp_path):
-    paragraph = "Don't stop! It's 5 p.m. in the U.K., isn't it?  Yes \U0001f642 .\n"
-    (tmp_path / "raw.txt").write_text(("The dog barks. " * 30 + "\n\n") * 10, encoding="utf8")
-    (tmp_path / "dev.txt").write_text(paragraph, encoding="utf8")
-    paths = Paths(raw_text=str(tmp_path / "raw.txt"), dev_text=str(tmp_path / "dev.txt"))
-    corpus = prepare(paths, Prepare(), tmp_path / "corpus")
-    assert sentences_of(corpus, "dev") == [
-        ["Do", "n't", "stop", "!"],
-        ["It", "'s", "5", "p.m.", "in", "the", "U.K.", ",", "is", "n't", "it", "?"],
-        ["Yes", "\U0001f642", "."],
-    ]
-    assert sentences_of(corpus, "train") == [["The", "dog", "barks", "."]] * 300
-
-
 def test_every_kind_of_file_gives_the_same_corpus(tmp_path):
     nlp = spacy.blank("en")
     texts = [f"The {n} owls sleep. Don't\nwake them!\n" for n in range(100)]
@@ -203,15 +189,6 @@ def test_no_bit_of_a_corpus_changes_unnoticed(tmp_path, corpus):
                 assert opened.types == corpus.types and opened.lang == corpus.lang
         path.write_bytes(content)
     Corpus.open(folder)
-
-
-def test_text_without_blank_lines_is_held_out_in_parts(tmp_path):
-    (tmp_path / "raw.txt").write_text(
-        "\n".join(f"sentence {number} ." for number in range(2000)), encoding="utf8"
-    )
-    paths = Paths(raw_text=str(tmp_path / "raw.txt"))
-    corpus = prepare(paths, Prepare(tokenized=True), tmp_path / "corpus")
-    assert (len(corpus.train.lengths), len(corpus.dev.lengths)) == (1900, 100)
 
 
 @pytest.mark.parametrize("settings", [Prepare(), Prepare(tokenized=True)])

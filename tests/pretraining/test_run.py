@@ -160,18 +160,6 @@ def test_an_event_stops_the_run_and_is_entered_while_it_trains(make_run_config, 
     assert load_checkpoint(tmp_path / "run")["step"] == 4
 
 
-def test_impossible_calls(make_run_config, tmp_path):
-    with pytest.raises(ValueError, match="--resume.*--force"):
-        next(pretrain(make_run_config(), tmp_path / "run", resume=True, force=True))
-    with pytest.raises(ValueError, match="GPU 17"):
-        next(pretrain(make_run_config(), tmp_path / "run", gpu_id=17))
-    with pytest.raises(FileNotFoundError, match=r"no config file .*none\.cfg"):
-        next(pretrain(tmp_path / "none.cfg", tmp_path / "run"))
-    with pytest.raises(ValueError, match="learn_rat = 0.1"):
-        next(pretrain({"training": {"max_steps": 1, "learn_rat": 0.1}}, tmp_path / "run"))
-    assert not (tmp_path / "run").exists()
-
-
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
