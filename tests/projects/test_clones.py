@@ -1,5 +1,6 @@
 """Each project, cloned from a local repository into an empty folder, runs on the sample."""
 
+import lzma
 import os
 import runpy
 import shutil
@@ -85,6 +86,27 @@ def test_treebank(repository, tmp_path):
     assert (
         nlp.pipe_names[:2] == ["elmo", "ner"] and "ner" in nlp.get_pipe("elmo").listening_components
     )
+
+
+@pytest.mark.slow
+def test_treebank_from_scratch(repository, tmp_path):
+    """A compressed treebank without a dev part, in a language that spaCy does not know: from it alone to a pipeline."""
+    folder = cloned(repository, tmp_path, "treebank")
+    for part in ("train", "test"):
+        text = (SAMPLE / f"pos/sample-{part}.conllu").read_bytes()
+        path = tmp_path / f"data/pos/tiny-{part}.conllu.xz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(lzma.compress(text))
+    variables = dict(data=tmp_path / "data", treebank="tiny", lang="got", small_max_steps=250)
+    output = run(folder, "from-scratch", **variables)
+    assert "spaCy has no language 'got'" in output and "No dev part" in output
+    assert "finds 100% of the words" in output and "Warning" not in output
+    scores = srsly.read_json(folder / "training/test.json")
+    assert min(scores[name] for name in ("UPOS", "UFeats", "lemma", "LAS")) > 90
+    nlp = spacy.load(folder / "training/pipeline")
+    doc = nlp("The sailors see a bridge . The old doctor finds the road .")
+    assert nlp.lang == "xx" and len(list(doc.sents)) == 2
+    assert doc[1].head == doc[2] and doc[2].lemma_ == "see"
 
 
 SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v4", "max_steps": 20}

@@ -1,0 +1,126 @@
+"""Prepare a small treebank for the workflow `from-scratch`: binary Docs, and the configs of the biLM and the pipeline.
+
+    python prepare_treebank.py DATA/pos/NAME corpus --lang got --bilm bilm.cfg --pipeline small.cfg
+
+It reads NAME-train.conllu, NAME-test.conllu and NAME-dev.conllu (or .conllu.xz). Without a dev part, it takes the last
+tenth of the train part. It writes OUT/text/train.spacy, OUT/dev.spacy and OUT/test.conllu. It fills in the configs: the
+files, the language (`xx` if spaCy does not know it), and the settings of the biLM that depend on the size of the text.
+"""
+
+import argparse
+import lzma
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+import spacy
+from confection import Config
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training.converters import conllu_to_docs
+
+FEW = 0.9
+"""If the tokenizer finds fewer of the words in the text, scores from plain text mean little."""
+
+
+def sentences(name: Path, part: str) -> list[str]:
+    """Return the sentences of a part in CoNLL-U; an empty list if there is no file."""
+    for path in (Path(f"{name}-{part}.conllu"), Path(f"{name}-{part}.conllu.xz")):
+        if path.exists():
+            data = path.read_bytes()
+            text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8-sig")
+            return [block for block in text.strip().split("\n\n") if block]
+    return []
+
+
+def docs(blocks: list[str], n_sents: int) -> list[Doc]:
+    """Return Docs of `n_sents` sentences with the words of the treebank, which no tokenizer will split anew."""
+    made = list(conllu_to_docs("\n\n".join(blocks) + "\n\n", n_sents=n_sents, no_print=True))
+    for doc in made:
+        doc.has_unknown_spaces = True
+    return made
+
+
+def found(nlp: Language, blocks: Iterable[str]) -> float:
+    """Return the share of the words that the tokenizer finds in the text of the sentences."""
+    total = hits = 0
+    for block in blocks:
+        lines = block.split("\n")
+        rows = [line.split("\t") for line in lines if line[:1].isdigit()]
+        words = [row[1] for row in rows if row[0].isdigit()]
+        text = next((line[9:] for line in lines if line.startswith("# text = ")), " ".join(words))
+        tokens = [token.text for token in nlp.make_doc(text)]
+        matches = SequenceMatcher(None, words, tokens, autojunk=False).get_matching_blocks()
+        hits += sum(match.size for match in matches)
+        total += len(words)
+    return hits / max(total, 1)
+
+
+def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
+    """Return the settings of a biLM for a text of so many words and distinct words."""
+    large = words > 1_000_000
+    return {
+        "model": {"dim": 896 if large else 512, "projection": 192 if large else 128},
+        "training": {
+            # Words outside the classes are <UNK>, which the biLM must see in training.
+            "vocab_size": min(types // 2, 100_000),
+            "negatives": min(types // 4, 4096),
+            "dropout": 0.1,
+            "max_epochs": 5,
+            "max_tokens": None,
+            "batch_tokens": 4096 if large else 1024,
+            "warmup_steps": 200 if large else 50,
+            "eval_every": 500 if large else 50,
+        },
+    }
+
+
+def fill(path: Path, settings: dict[str, dict[str, Any]]) -> None:
+    """Set values in the sections of a config."""
+    Config().from_disk(path, interpolate=False).merge(settings).to_disk(path)
+
+
+def main() -> None:
+    """Write the files, and print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("treebank", type=Path, metavar="DATA/pos/NAME")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--lang", required=True, help="code of the language")
+    parser.add_argument("--bilm", type=Path, required=True, help="config of `elmo pretrain`")
+    parser.add_argument("--pipeline", type=Path, required=True, help="config of `train`")
+    args = parser.parse_args()
+    try:
+        nlp = spacy.blank(args.lang)
+    except ImportError:
+        nlp = spacy.blank("xx")
+        print(f"spaCy has no language {args.lang!r}: the pipeline has the language xx")
+    parts = {part: sentences(args.treebank, part) for part in ("train", "dev", "test")}
+    if not parts["dev"]:
+        tenth = len(parts["train"]) // 10
+        parts["train"], parts["dev"] = parts["train"][:-tenth], parts["train"][-tenth:]
+        print(f"No dev part: the last {tenth} sentences of the train part are the dev part")
+    share = found(nlp, parts["test"])
+    print(
+        f"The tokenizer of {nlp.lang} finds {share:.0%} of the words of the test part in its text"
+    )
+    if share < FEW:
+        print("That is little: give the pipeline words that another program has split (README.md)")
+
+    text, dev = args.out / "text", args.out / "dev.spacy"
+    text.mkdir(parents=True, exist_ok=True)
+    # Ten sentences, in which the parser learns where sentences end, and each sentence alone.
+    train = [*docs(parts["train"], 10), *docs(parts["train"], 1)]
+    DocBin(docs=train).to_disk(text / "train.spacy")
+    DocBin(docs=docs(parts["dev"], 10)).to_disk(dev)
+    (args.out / "test.conllu").write_text("\n\n".join(parts["test"]) + "\n\n", "utf8")
+    words = [token.text for doc in train for token in doc]
+    settings = bilm_settings(len(words), len(set(words)))
+    settings["paths"] = {"raw_text": str(text), "dev_text": str(dev)}
+    fill(args.bilm, settings | {"prepare": {"lang": nlp.lang}})
+    paths = {"train": str(text / "train.spacy"), "dev": str(dev)}
+    fill(args.pipeline, {"paths": paths, "nlp": {"lang": nlp.lang}})
+
+
+if __name__ == "__main__":
+    main()
