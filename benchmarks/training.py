@@ -56,9 +56,15 @@ class Ours:
 
     def layers(self, batch: Batch) -> list[Tensor]:
         """Return the layers of each sentence, (L+1, n, 2P)."""
+        config, n_words = self.bilm.config, len(batch.words)
+        layers = torch.empty(config.layers + 1, n_words, 2, config.projection)
+        ids = self.bilm.token_ids(batch.types)
         with self.autocast:
-            output = self.bilm(self.bilm.token_ids(batch.types), batch.words, batch.lengths)
-        return list(output.layers.split(batch.lengths, 1))
+            for chunk in self.bilm.forward_chunks(ids, batch.words, batch.lengths, n_words):
+                for layer, values in enumerate(chunk.layers):
+                    for direction, words in enumerate(chunk.words):
+                        layers[layer, words, direction] = values[direction].float()
+        return list(layers.flatten(2).split(batch.lengths, 1))
 
     def loss(self, batch: Batch) -> Tensor:
         """Return the mean sampled softmax loss per target over both directions, a scalar."""
