@@ -66,7 +66,7 @@ def test_treebank(repository, tmp_path):
     folder = cloned(repository, tmp_path, "treebank")
     variables = dict(
         data=SAMPLE, weights="en_mini_v4", treebank="sample", licence="CC0 1.0", max_steps=400,
-        names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=200,
+        names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=600,
     )  # fmt: skip
     run(folder, "with-names", **variables)
     (package,) = (folder / "packages").glob("en_treebank_elmo-0.1.0/en_treebank_elmo/en_*")
