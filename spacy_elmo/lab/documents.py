@@ -72,20 +72,6 @@ def read_documents(
             yield Document(words_or_text, f"{file}:{number}")
 
 
-def batches(documents: Iterable[Document], characters: int) -> Iterator[list[Document]]:
-    """Group consecutive documents. A batch ends with the document that brings it to that many characters."""
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document)
-        if size >= characters:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def make_docs(
     nlp: Language, texts: Iterable[str | Iterable[str]], disable: Collection[str]
 ) -> Iterator[Doc]:

@@ -31,7 +31,8 @@ from thinc.api import to_numpy
 from ..digest import json_digest
 from ..files import atomic_file, check_output_file, remove_partial
 from ..pipeline.encode.spans import spans_of
-from .documents import CHARACTERS_PER_BATCH, Document, batches, make_docs, read_documents
+from ..text.documents import batches
+from .documents import CHARACTERS_PER_BATCH, Document, make_docs, read_documents
 from .pipelines import (
     LayerSelection,
     elmo_and_later,
@@ -225,7 +226,7 @@ def embed(
     remove_partial(out)
     for old in out.glob("part-*.parquet") if force else ():
         old.unlink()
-    for number, part in enumerate(batches(documents, CHARACTERS_PER_FILE)):
+    for number, part in enumerate(batches(documents, CHARACTERS_PER_FILE, len)):
         path = out / f"part-{number:05}.parquet"
         texts = json_digest([[document.name, document.text] for document in part])
         embedder.metadata["texts"] = texts
@@ -252,7 +253,7 @@ def as_batch(documents: Iterable[Document]) -> dict[str, list[Any]]:
 
 def _write_parquet(embedder: Embedder, documents: list[Document], path: Path) -> None:
     """Write the vectors of some documents to a Parquet file, with a row group for each batch."""
-    tables = map(embedder, map(as_batch, batches(documents, CHARACTERS_PER_BATCH)))
+    tables = map(embedder, map(as_batch, batches(documents, CHARACTERS_PER_BATCH, len)))
     first = next(tables)
     with atomic_file(path) as partial:
         # Only names and texts repeat.
@@ -265,7 +266,7 @@ def _write_hdf5(embedder: Embedder, documents: Iterable[Document], path: Path) -
     import h5py
 
     with atomic_file(path) as partial, h5py.File(partial, "w") as file:
-        for batch in batches(documents, CHARACTERS_PER_BATCH):
+        for batch in batches(documents, CHARACTERS_PER_BATCH, len):
             with embedder.nlp.memory_zone():
                 for _, vectors in embedder.vectors(document.text for document in batch):
                     file[str(len(file))] = vectors

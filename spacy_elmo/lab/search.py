@@ -18,7 +18,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
 from ..files import atomic_folder
-from .documents import CHARACTERS_PER_BATCH, batches, read_documents
+from ..text.documents import batches
+from .documents import CHARACTERS_PER_BATCH, read_documents
 from .embed import METADATA, Embedder, as_batch, lists, span_means, vectors_of, with_words
 from .normalize import normalize
 from .pipelines import LayerSelection
@@ -217,7 +218,7 @@ def add_corpus(
     """Add the spans of a corpus that the biLM reads as sequences, such as sentences, to an index. Yield their
     number in each batch; for `text` and `tokenized` see `read_documents`."""
     embedder = Embedder(nlp, layers=index.layers, unit="span")
-    for batch in batches(read_documents(text, tokenized=tokenized), CHARACTERS_PER_BATCH):
+    for batch in batches(read_documents(text, tokenized=tokenized), CHARACTERS_PER_BATCH, len):
         table = embedder(as_batch(batch))
         index.add_table(table)
         yield len(table)

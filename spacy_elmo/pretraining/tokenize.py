@@ -10,7 +10,7 @@ import multiprocessing.connection
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ import numpy as np
 
 from ..bilm.spelling import AS_GIVEN, Spelling
 from ..digest import Digest
-from ..text.documents import Passage, passages
+from ..text.documents import Passage, batches, passages
 from ..text.sentences import SPACE, starts_of_kinds, word_kinds
 from .config import Prepare
 
@@ -113,21 +113,13 @@ def tokenize_files(
     close the generator."""
     settings = tokenizer.settings
     n_process = os.cpu_count() or 1 if settings.n_process == -1 else settings.n_process
-    return _in_order(tokenizer, _tasks(passages(files)), n_process)
+    # A process tokenizes a task at a time.
+    tasks = batches(passages(files), _CHARACTERS_PER_TASK, _size)
+    return _in_order(tokenizer, tasks, n_process)
 
 
-def _tasks(texts: Iterable[Passage]) -> Iterator[list[Passage]]:
-    """Yield lists of passages of about a million characters in total, which a process tokenizes at a time."""
-    task: list[Passage] = []
-    characters = 0
-    for passage in texts:
-        task.append(passage)
-        characters += sum(map(len, passage.parts))
-        if characters >= _CHARACTERS_PER_TASK:
-            yield task
-            task, characters = [], 0
-    if task:
-        yield task
+def _size(passage: Passage) -> int:
+    return sum(map(len, passage.parts))
 
 
 def _in_order(

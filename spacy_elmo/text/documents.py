@@ -28,6 +28,7 @@ class Passage(NamedTuple):
 
 
 _Parsed = TypeVar("_Parsed")
+_Piece = TypeVar("_Piece")
 
 
 def passages(files: Iterable[Path]) -> Iterator[Passage]:
@@ -37,6 +38,22 @@ def passages(files: Iterable[Path]) -> Iterator[Passage]:
         read = TEXT_READERS.get(kind(file))
         found = _paragraphs(file) if read is None else map(_passage, read(file))
         yield from (passage for passage in found if passage.parts)
+
+
+def batches(
+    pieces: Iterable[_Piece], characters: int, size: Callable[[_Piece], int]
+) -> Iterator[list[_Piece]]:
+    """Group consecutive pieces of text. A batch ends with the piece that brings it to that many characters."""
+    batch: list[_Piece] = []
+    total = 0
+    for piece in pieces:
+        batch.append(piece)
+        total += size(piece)
+        if total >= characters:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
 
 
 def _passage(text: str | list[str]) -> Passage:

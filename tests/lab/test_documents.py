@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.lab.documents import Document, batches, corpus_files, read_documents
+from spacy_elmo.lab.documents import Document, corpus_files, read_documents
 from spacy_elmo.lab.senses import entry_of, read_first_senses, read_senses
+from spacy_elmo.text.documents import batches
 
 BANK, BANK_2, TOOK = "bank%1:17:01::", "bank%1:14:00::", "take_place%2:30:00::"
 
@@ -136,7 +137,7 @@ def test_senses_are_read_on_request(tmp_path):
 @given(texts=st.lists(st.text("ab ", max_size=9)), size=st.integers(1, 40))
 def test_batches_are_the_documents_in_order(texts, size):
     documents = [Document(text, "") for text in texts]
-    found = list(batches(documents, size))
+    found = list(batches(documents, size, len))
     assert [document for batch in found for document in batch] == documents
     for number, batch in enumerate(found):
         # A batch ends with the document that fills it. A blank line has a size, too.
