@@ -18,6 +18,8 @@ import spacy
 from spacy.language import Language
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc
+from spacy.training import iob_to_biluo
+from spacy.training.iob_utils import tags_to_entities
 
 TRAINED = ("uner_ewt", "wikigold", "wnut17")
 UNSEEN = ("politics", "science", "music", "literature", "ai")
@@ -49,14 +51,8 @@ class Words:
 
 
 def _names(tags: list[str]) -> set[tuple[int, int, str]]:
-    found: set[tuple[int, int, str]] = set()
-    start = 0
-    for i, tag in enumerate([*tags, "O"]):
-        if not tag.startswith("I-"):
-            if i and tags[i - 1] != "O" and tags[start][2:] in GOLD:
-                found.add((start, i, GOLD[tags[start][2:]]))
-            start = i
-    return found
+    entities = tags_to_entities(iob_to_biluo(tags))
+    return {(start, last + 1, GOLD[label]) for label, start, last in entities if label in GOLD}
 
 
 def _blocks(path: Path) -> Iterator[list[list[str]]]:

@@ -4,6 +4,7 @@ integers to a vector. A cache keeps the vectors of frequent words, so that they 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,7 +25,7 @@ _OOV = "<oov>"
 _CAPACITY = 1 << 15
 
 
-class TokenEncoder(nn.Module):
+class TokenEncoder(nn.Module, ABC):
     """Base class of token encoders, which compute layer 0 of the biLM, the context-free vectors of words. Calling
     the module computes the vectors of words, (words, projection), from the result of the method `ids`."""
 
@@ -41,10 +42,10 @@ class TokenEncoder(nn.Module):
         """Set the words and the characters of the embedding matrices, in the order of the rows. An encoder that
         has no such matrix ignores them."""
 
+    @abstractmethod
     def ids(self, words: Sequence[str]) -> Tensor:
         """Return the token ids of each word: integers, (words, ids per word) or, with one id per word,
         (words,)."""
-        raise NotImplementedError
 
     def prepare_for_inference(self, precision: Precision) -> nn.Module:
         """Return a token encoder for prediction only, on a CPU, with prepacked matrices and a cache of vectors."""

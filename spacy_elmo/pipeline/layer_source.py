@@ -1,5 +1,5 @@
-"""Where listeners get the layers of Docs: from the current training batch, from the Docs, from a cache, or from the
-biLM. Their gradients go back to the biLM."""
+"""The source of layers for listeners. It finds the layers of a Doc in the training batch, on the Doc or in a cache, or
+computes them, and it passes the gradients of all listeners to the biLM together."""
 
 from __future__ import annotations
 
