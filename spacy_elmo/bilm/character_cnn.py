@@ -15,16 +15,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .config import BiLMConfig
-from .kernels.matmul import (
-    PrepackedWeight,
-    matmul,
-    matmul_dtype,
-    multiply,
-    pack,
-    padded,
-    weight_gradient,
-)  # fmt: skip
-from .kernels.native import float32_function, functions, has_kernels
+from .kernels.matmul import PrepackedWeight, matmul, matmul_dtype, multiply
+from .kernels.native import functions, pack, padded, weight_gradient
 
 WORDS_PER_BLOCK = 32
 """Number of distinct words for which the convolutions are computed at once on a CPU, if there is no C function."""
@@ -108,9 +100,7 @@ class Highway(nn.Module):
         if isinstance(carry, PrepackedDense):
             if carry.weight.has_panels:
                 return _highway_gates(x, *parameters)[1]
-        elif not torch.is_autocast_enabled(x.device.type) and float32_function(
-            "highway", x, *parameters
-        ):
+        elif not torch.is_autocast_enabled(x.device.type) and functions("highway", x, *parameters):
             return _Highway.apply(x, *parameters)
         return x + carry(x).sigmoid() * (transform(x).relu() - x)
 
@@ -152,7 +142,7 @@ def _highway_gates(
     c, t = gates.chunk(2, 1)
     multiply(x, carry, carry_bias, c)
     multiply(x, transform, transform_bias, t)
-    float32_function("highway")(torch.get_num_threads(), *x.shape, x, gates, out)
+    functions("highway")[torch.float32](torch.get_num_threads(), *x.shape, x, gates, out)
     return gates, out
 
 
@@ -211,7 +201,7 @@ class CharacterCNN(nn.Module):
         lengths.clamp_(max=self.config.max_characters)
         parameters = self.characters, [*self.filters], [*self.filter_biases]
         compute_dtype = matmul_dtype(self.characters)
-        if has_kernels(compute_dtype, self.characters):
+        if compute_dtype in functions("convolution", self.characters):
             activation = self.config.activation
             return maxima(ids.int(), lengths, *parameters, activation, compute_dtype)
         x = self._convolve_blocks(ids, lengths)

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from .kernels.matmul import PrepackedWeight, matmul, matmul_dtype, weight_gradient
-from .kernels.native import float32_function, functions
+from .kernels.matmul import PrepackedWeight, matmul, matmul_dtype
+from .kernels.native import functions, weight_gradient
 
 # Largest number of logits in a block: 16 MB, which fit into caches, and which the allocator keeps.
 _LOGITS_PER_BLOCK = 1 << 22
@@ -168,7 +168,7 @@ def softmax_terms(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]
 def row_products(left: Tensor, right: Tensor) -> Tensor:
     """Compute the dot product of each row of `left`, (rows, width), and the same row of `right`, (rows,
     width). The result has the shape (rows,). Differentiable."""
-    if float32_function("row_products", left, right):
+    if functions("row_products", left, right):
         return _Products.apply(left, right)
     return (left * right).sum(1)
 
@@ -178,7 +178,8 @@ class _Products(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
         left, right = left.contiguous(), right.contiguous()
         sums = left.new_empty(len(left))
-        float32_function("row_products")(torch.get_num_threads(), *left.shape, left, right, sums)
+        function = functions("row_products")[torch.float32]
+        function(torch.get_num_threads(), *left.shape, left, right, sums)
         ctx.save_for_backward(left, right)
         return sums
 

@@ -25,8 +25,15 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .config import BiLMConfig, Precision
-from .kernels.fused_lstm import Clips, FusedLSTM, FusedWeights, blocks, pack_forward, run
-from .kernels.native import has_kernels
+from .kernels.fused_lstm import (
+    Clips,
+    FusedLSTM,
+    FusedWeights,
+    blocks,
+    has_fused_lstm,
+    pack_forward,
+    run,
+)
 
 _sigmoid_backward, _tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
 
@@ -86,7 +93,7 @@ class LSTMLayer(nn.Module):
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         tensors = x, h, c, *self.parameters()
         with torch.autocast(device, enabled=False):
-            fused = has_kernels(compute_dtype, *tensors)
+            fused = has_fused_lstm(compute_dtype, *tensors)
             if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
                 return InferenceLayer(self, compute_dtype, fused)(x, batch_sizes, h, c)
             settings = batch_sizes, self._clips, compute_dtype
@@ -102,7 +109,9 @@ class LSTMLayer(nn.Module):
         """Return a copy of the layer for prediction only, with converted and prepacked matrices. Later changes
         of the parameters may have no effect on the copy."""
         compute_dtype = getattr(torch, precision)
-        return InferenceLayer(self, compute_dtype, has_kernels(compute_dtype, *self.parameters()))
+        return InferenceLayer(
+            self, compute_dtype, has_fused_lstm(compute_dtype, *self.parameters())
+        )
 
     @property
     def _clips(self) -> Clips:
@@ -128,7 +137,7 @@ class InferenceLayer(nn.Module):
     Args:
         layer: the layer of which this one is a copy.
         compute_dtype: data type of the matrix products.
-        fused: use the C functions, which must exist for this data type (see `has_kernels`).
+        fused: use the C functions, which must exist for this data type (see `has_fused_lstm`).
     """
 
     def __init__(self, layer: LSTMLayer, compute_dtype: torch.dtype, fused: bool) -> None:

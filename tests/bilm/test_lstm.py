@@ -10,8 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import fused_lstm, native
-from spacy_elmo.bilm.kernels.fused_lstm import Clips, FusedLSTM
-from spacy_elmo.bilm.kernels.native import has_kernels
+from spacy_elmo.bilm.kernels.fused_lstm import Clips, FusedLSTM, has_fused_lstm
 from spacy_elmo.bilm.lstm import LSTMLayer, PlainLSTM
 from tests import tiny
 from tests.threads import torch_threads
@@ -190,7 +189,7 @@ def kept_numbers(layer, x, rows, h, c):
     return sum(kept)
 
 
-@pytest.mark.skipif(not has_kernels(torch.float32), reason="there are no kernels")
+@pytest.mark.skipif(not has_fused_lstm(torch.float32), reason="there are no kernels")
 def test_a_long_forward_pass_keeps_no_gates(monkeypatch):
     rows = [1] * 400
     layer, x, h, c = make(rows=rows, dtype=torch.float32)
@@ -219,7 +218,7 @@ sizes = st.fixed_dictionaries(
 
 
 def needs(dtype):
-    if not has_kernels(dtype):
+    if not has_fused_lstm(dtype):
         pytest.skip(f"no kernel for {dtype}")
 
 
@@ -436,9 +435,9 @@ def test_nothing_to_read():
 def test_other_tensors_have_no_kernel(monkeypatch):
     needs(torch.float32)
     single = torch.zeros(1)
-    assert has_kernels(torch.float32, single, None)
-    assert not has_kernels(torch.float32, single, single.double())
-    assert not has_kernels(torch.float32, single.to("meta"))
-    assert not has_kernels(torch.float16, single)
+    assert has_fused_lstm(torch.float32, single)
+    assert not has_fused_lstm(torch.float32, single, single.double())
+    assert not has_fused_lstm(torch.float32, single.to("meta"))
+    assert not has_fused_lstm(torch.float16, single)
     monkeypatch.setattr(native, "library", lambda: None)
-    assert not has_kernels(torch.float32, single)
+    assert not has_fused_lstm(torch.float32, single)

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .matmul import pack, padded, rows_apart, weight_gradient
-from .native import functions
+from .native import functions, pack, padded, rows_apart, weight_gradient
 
 _ROWS_PER_BLOCK = 512
 _FEW_ROWS = 6
@@ -67,6 +66,11 @@ class FusedWeights(NamedTuple):
     """Input matrix W_x and recurrent matrix W_h. For the backward pass, each of them is transposed."""
     projection: Tensor | None
     """Projection matrix W_p, transposed for the backward pass; None: no projection."""
+
+
+def has_fused_lstm(compute_dtype: torch.dtype, *tensors: Tensor) -> bool:
+    """Return True if there is a C function that multiplies in `compute_dtype` and can read the tensors."""
+    return compute_dtype in functions("fused_forward", *tensors)
 
 
 def pack_forward(

@@ -6,6 +6,10 @@ fastest instruction set that this processor supports. In float32 all instruction
 
 Each function has an equivalent in torch operators for other data types, for other devices, and for
 installations without a compiler. The equivalents add numbers in another order.
+
+The functions read a weight matrix as panels: strips of 16 columns (see `pack`). Each panel is stored row after row,
+so that a kernel reads contiguous memory. In bfloat16 two rows are interleaved, because instructions multiply pairs
+of numbers and add both products.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import ctypes
 import os
 import struct
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +34,9 @@ CHOICE = "SPACY_ELMO_KERNELS"
 of the variable is one of `processors()`, or "portable". The bits of float32 results do not change."""
 _KINDS = ("avx512", "avx2", "neon", "portable")
 """The instruction sets for which kernels are compiled, fastest first. "portable" is plain C."""
+_PANEL = 16
+# Rows and columns that are packed at once, as in weight_gradient.c.
+_GRADIENT_ROWS, _GRADIENT_COLUMNS = 1024, 256
 
 
 def active_kernels() -> str:
@@ -62,14 +70,16 @@ def processors() -> list[str]:
     return [kind for kind in _KINDS if _runs(f"float32_{kind}")]
 
 
-def functions(name: str) -> dict[torch.dtype, Any]:
-    """Return a dict with the C function `name` for each supported data type. Without kernels it is empty.
+def functions(name: str, *tensors: Tensor | None) -> dict[torch.dtype, Any]:
+    """Return a dict with the C function `name` for each data type in which it can multiply. The dict is empty if
+    there are no kernels, or if one of `tensors` is not float32 on the CPU, which kernels require.
 
     In C, each function takes one structure, which is documented in the C file. In Python, pass the fields of
     the structure as positional arguments.
     """
     kind = processor()
-    return {} if kind is None else _functions(name, kind)
+    usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
+    return _functions(name, kind) if kind is not None and usual else {}
 
 
 @cache
@@ -106,19 +116,6 @@ def _bits(field: Tensor | float | None) -> int:
     return field or 0
 
 
-def has_kernels(compute_dtype: torch.dtype, *tensors: Tensor | None) -> bool:
-    """Return True if there are kernels that multiply in `compute_dtype`, and if all tensors are float32 on
-    the CPU, which kernels require."""
-    usual = all(t is None or (t.is_cpu and t.dtype == torch.float32) for t in tensors)
-    return usual and compute_dtype in functions("fused_forward")
-
-
-def float32_function(name: str, *tensors: Tensor | None) -> Any:
-    """Return the C function `name` for float32. Return None if there are no C functions, or if one of
-    `tensors` is not float32 on the CPU."""
-    return functions(name)[torch.float32] if has_kernels(torch.float32, *tensors) else None
-
-
 def path() -> Path:
     """Return the path of the compiled library. The file exists if the library was built."""
     return Path(__file__).with_name("_native.so")
@@ -147,3 +144,76 @@ def _use_torch_threads(library: ctypes.CDLL) -> None:
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     if all(hasattr(process, name) for name in names):
         library.spacy_elmo_use_torch_threads(*(getattr(process, name) for name in names))
+
+
+def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:
+    """Compute the gradient of a weight matrix: the transpose of `left` times `right`. The product is not rounded
+    to a type below float32.
+
+    Args:
+        left: the inputs of a layer, (rows, inputs).
+        right: the gradient of the outputs, (rows, outputs), in the data type of `left`.
+        into: contiguous float32 tensor (inputs, outputs) to which the product is added; None: a new tensor.
+
+    Returns:
+        (inputs, outputs) float32, or float64 for float64 matrices.
+    """
+    if not left.is_cpu or (function := functions("weight_gradient").get(left.dtype)) is None:
+        product = left.t() @ right
+        product = product.to(torch.promote_types(product.dtype, torch.float32))
+        return product if into is None else into.add_(product)
+    left, right = (t if t.stride(1) == 1 else t.contiguous() for t in (left, right))
+    (n, k), m = left.shape, right.shape[1]
+    # Not with torch's default type and device, which the user can change.
+    sums = left.new_empty((k, m), dtype=torch.float32) if into is None else into
+    if not n:
+        return sums if into is not None else sums.zero_()
+    rows = min(n + n % 2, _GRADIENT_ROWS)
+    left_scratch = left.new_empty(padded(k) * rows)
+    right_scratch = right.new_empty(padded(m, _GRADIENT_COLUMNS) * rows)
+    function(
+        torch.get_num_threads(), n, left, left.stride(0), k, right, right.stride(0), m,
+        sums, m, into is not None, left_scratch, right_scratch,
+    )  # fmt: skip
+    return sums
+
+
+def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
+    """Stack matrices vertically, and cut the result into panels (strips of 16 columns): (panels, rows, 16).
+
+    Before stacking, each matrix is padded to a multiple of 16 rows.
+
+    Args:
+        parts: the matrices, (rows, 1, columns) each; or, for the four gates of an LSTM, (rows, 4, columns per
+            gate) each. With gates, the first panel of each of the four gates comes first, then the second
+            panel of each gate, and so on.
+        compute_dtype: data type of the result.
+    """
+    heights = [padded(len(part)) for part in parts]
+    blocks, columns = parts[0].shape[1:]
+    panels = -(-columns // _PANEL) * blocks
+    packed = parts[0].new_empty((panels, sum(heights), _PANEL), dtype=compute_dtype)
+    start = 0
+    for part, height in zip(parts, heights, strict=True):
+        inner, by_gate, column = part.stride()
+        functions("pack_panels")[compute_dtype](
+            panels, height, len(part), columns, blocks, part, inner, column, by_gate,
+            packed[:1, start:], packed.stride(0),
+        )  # fmt: skip
+        start += height
+    return packed
+
+
+def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Allocate a matrix with a gap in memory after each row.
+
+    A matrix product reads several rows at once. Without the gap, rows at a distance of a power of two would
+    compete for the same few lines of the processor's cache.
+    """
+    rows, columns = shape
+    return torch.empty((rows, columns + 32), dtype=dtype, device="cpu")[:, :columns]
+
+
+def padded(size: int, to: int = _PANEL) -> int:
+    """Return `size`, rounded up to a multiple of `to`. The default is 16, the width of a panel."""
+    return -(-size // to) * to

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import native
-from spacy_elmo.bilm.kernels.matmul import PrepackedWeight, has_bfloat16, matmul, weight_gradient
+from spacy_elmo.bilm.kernels.matmul import PrepackedWeight, has_bfloat16, matmul
+from spacy_elmo.bilm.kernels.native import weight_gradient
 from tests.threads import torch_threads
 
 SIZES = [(0, 5, 3), (8, 0, 6), (8, 3, 0), (1, 5, 3), (3, 1, 1), (4, 5, 3), (17, 64, 33)]
