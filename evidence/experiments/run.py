@@ -29,7 +29,9 @@ from .results import METRICS, Result
 from .variants import derive
 
 EVALUATIONS = 10
-"""Number of evaluations on dev in a run that has another number of steps than its config."""
+"""Least number of evaluations on dev in a run that has another number of steps than its config."""
+EVERY = 200
+"""Most steps between two evaluations: spaCy's default, which the configs have."""
 
 
 def vectors_folder(size: str) -> Path:
@@ -45,8 +47,10 @@ def run_config(run: Run) -> Config:
     config["nlp"]["lang"] = run.lang
     if run.variant.startswith("elmo"):
         config["components"]["elmo"]["weights"] = run.weights or "auto"
+    # Compared runs have the same number of steps.
+    config["training"]["patience"] = 0
     if run.steps is not None:
-        every = max(1, run.steps // EVALUATIONS)
+        every = max(1, min(EVERY, run.steps // EVALUATIONS))
         config["training"].update(max_steps=run.steps, eval_frequency=every)
     config["training"]["logger"] = {
         "@loggers": "spacy.ConsoleLogger.v3",
