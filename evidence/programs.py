@@ -1,6 +1,6 @@
 """Run programs that use spaCy pipelines on `en_elmo_web`, as their own READMEs start them.
 
-    python -m pip install presidio-analyzer keybert bertopic textacy pytextrank scattertext negspacy fastapi httpx
+    python -m pip install presidio-analyzer keybert bertopic textacy pytextrank scattertext negspacy fastapi httpx six
     python evidence/programs.py [en_elmo_web]
 
 Each function prints what the program finds. A program that is not installed is skipped.

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import spacy
 import srsly
+from spacy.matcher import DependencyMatcher
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.lab.package import write_package
@@ -95,3 +96,40 @@ print(json.dumps({"meta": nlp.meta, "lemmas": [[token.lemma_ for token in doc] f
         assert f"| `{score.upper()}` | {meta['performance'][score] * 100:.2f} |" in readme
     project = (package / "pyproject.toml").read_text("utf8")
     assert f'version = "{meta["version"]}"' in project
+
+
+CHUNKS = {
+    "The book was written by an unknown author.": ["The book", "an unknown author"],
+    "Tim Cook opened a new Apple store in Berlin.": ["Tim Cook", "a new Apple store", "Berlin"],
+    "Dogs, cats and birds live in the house of my friend.":
+        ["Dogs", "cats", "birds", "the house", "my friend"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", ["ud", "spacy"])
+def test_english_for_programs_that_were_written_for_spacys_pipelines(labels):
+    """Noun chunks, and the example of spaCy's documentation of the `DependencyMatcher`."""
+    (folder,) = (packages.MODELS / "en_elmo_web").glob("*/*/config.cfg")
+    nlp = spacy.load(folder.parent, config={"components.conventions.labels": labels})
+    founded = [
+        {"RIGHT_ID": "verb", "RIGHT_ATTRS": {"ORTH": "founded"}},
+        {"LEFT_ID": "verb", "REL_OP": ">", "RIGHT_ID": "subject", "RIGHT_ATTRS": {"DEP": "nsubj"}},
+        {"LEFT_ID": "verb", "REL_OP": ">", "RIGHT_ID": "object", "RIGHT_ATTRS": {"DEP": "dobj"}},
+        {
+            "LEFT_ID": "object",
+            "REL_OP": ">",
+            "RIGHT_ID": "modifier",
+            "RIGHT_ATTRS": {"DEP": {"IN": ["amod", "compound"]}},
+        },
+    ]
+    matcher = DependencyMatcher(nlp.vocab)
+    matcher.add("FOUNDED", [founded])
+    doc = nlp("Smith founded a healthcare company in 2005.")
+    words = [[doc[i].text for i in indices] for _, indices in matcher(doc)]
+    expected = [["founded", "Smith", "company", "healthcare"]] if labels == "spacy" else []
+    assert (words, doc.ents[0].label_) == (expected, "PERSON" if labels == "spacy" else "PER")
+    for text, chunks in CHUNKS.items():
+        assert [chunk.text for chunk in nlp(text).noun_chunks] == chunks
+    nlp.add_pipe("merge_noun_chunks")
+    for text, chunks in CHUNKS.items():
+        assert set(chunks) <= {token.text for token in nlp(text)}

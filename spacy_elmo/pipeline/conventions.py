@@ -12,8 +12,9 @@ from spacy.tokens import Doc, Span
 
 from .noun_chunks import noun_chunks
 
-# Languages for which spaCy's own iterator of noun chunks reads other labels than those of Universal Dependencies (UD).
-_NOT_UD = {"de": "TIGER", "en": "ClearNLP"}
+# Languages for which our noun chunks replace spaCy's: those of German and English read labels of TIGER and ClearNLP,
+# those of Latin run over a verb between the words of a phrase.
+_REPLACED = {"de", "en", "la"}
 
 # Our label: the label of spaCy's own English pipelines. They have no name for the other labels of UD, and their trees
 # differ: the head of "in Berlin" is "in".
@@ -72,7 +73,7 @@ _EXPLANATIONS = {
 class SpacyConventions:
     """The last component of a packaged pipeline, for programs that were written for spaCy's own pipelines.
 
-    - `doc.noun_chunks` reads trees of Universal Dependencies (UD), if spaCy's iterator of the language does not.
+    - `doc.noun_chunks` reads trees of Universal Dependencies (UD), unless spaCy's iterator of the language does.
     - Whitespace tokens have the tag `_SP`, the part of speech `SPACE`, no morphology, their own text as lemma, and
       no children in the tree.
     - `doc.tensor` is the average of the layers of ELMo. So `vector` of Docs, spans and tokens is an ELMo vector, also
@@ -93,7 +94,7 @@ class SpacyConventions:
         self.name = name
         self._rename = labels == "spacy"
         self._similarity = similarity
-        if nlp.vocab.get_noun_chunks is None or nlp.lang in _NOT_UD:
+        if nlp.vocab.get_noun_chunks is None or nlp.lang in _REPLACED:
             vocab: Any = nlp.vocab  # the stub of spaCy has a wrong type
             vocab.get_noun_chunks = noun_chunks
         for label, explanation in _EXPLANATIONS.items():

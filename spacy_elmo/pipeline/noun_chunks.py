@@ -20,7 +20,9 @@ _AFTER = {"compound", "fixed", "flat", "goeswith"}
 _NUMBER_AFTER = {"nummod", "nmod:unmarked"}
 # Adjectives and determiners also follow the noun in languages that inflect them: Latin "populus Romanus".
 _INFLECTED_AFTER = {"amod", "det", "nmod:poss", "nummod"}
-_NO_PHRASE = {"advmod", "case", "cc", "fixed", "goeswith", "mark", "reparandum"}
+_NO_PHRASE = {
+    "advmod", "case", "cc", "expl:impers", "expl:pass", "expl:pv", "fixed", "goeswith", "mark", "reparandum",
+}  # fmt: skip
 _NEVER_FIRST = {"case", "cc", "mark", "punct"}
 
 
@@ -40,15 +42,18 @@ def noun_chunks(doclike: Doc | Span) -> Iterator[tuple[int, int, int]]:
     if not doc.has_annotation("DEP"):
         raise ValueError(Errors.E029)
     label = doc.vocab.strings.add("NP")
-    end = 0
+    chunks: list[tuple[int, int]] = []
     for token in doclike:
         # Existential "there" (EX) refers to nothing.
         if token.pos not in _NOMINAL or token.tag_ == "EX" or _is_part(token):
             continue
-        start, stop = _first(token), _last(token) + 1
-        if start >= end:
-            end = stop
-            yield start, stop, label
+        start, end = _extent(token)
+        # "U.S." is inside "a U.S. - based company".
+        while chunks and chunks[-1][0] >= start:
+            chunks.pop()
+        if not chunks or chunks[-1][1] <= start:
+            chunks.append((start, end))
+    yield from ((start, end, label) for start, end in chunks)
 
 
 def _is_part(token: Token) -> bool:
@@ -70,26 +75,25 @@ def _describes(token: Token) -> bool:
     return token.lang_ != "en" and not token.n_rights and not relations.isdisjoint(_INFLECTED_AFTER)
 
 
-def _first(head: Token) -> int:
-    """Return the index of the first token of a chunk. Words that do not describe the head end the chunk."""
-    first = head.i
-    for child in reversed(list(head.lefts)):
-        if _describes(child):
-            first = child.left_edge.i
-        elif child.pos != PUNCT:
+def _extent(head: Token) -> tuple[int, int]:
+    """Return the index of the first token of a chunk, and the index after the last one.
+
+    Words that are not part of the chunk end it, also between its words: Latin "pluribus potest rationibus".
+    """
+    doc = head.doc
+    inside = {token.i for child in head.children if _describes(child) for token in child.subtree}
+    first = last = head.i
+    for index in range(head.i - 1, -1, -1):
+        if index in inside:
+            first = index
+        elif doc[index].pos != PUNCT:
+            break
+    for index in range(head.i + 1, len(doc)):
+        if index in inside:
+            last = index
+        elif doc[index].pos != PUNCT:
             break
     # A wrong tree can put the preposition of the chunk into a name: "to AQ Kahn".
-    while head.doc[first].dep_ in _NEVER_FIRST and first < head.i:
+    while doc[first].dep_ in _NEVER_FIRST and first < head.i:
         first += 1
-    return first
-
-
-def _last(head: Token) -> int:
-    """Return the index of the last token of a chunk."""
-    last = head.i
-    for child in head.rights:
-        if _describes(child):
-            last = child.right_edge.i
-        elif child.pos != PUNCT:
-            break
-    return last
+    return first, last + 1

@@ -137,10 +137,16 @@ def test_iterator_stays_with_the_pipeline(tmp_path):
     nlp.to_disk(tmp_path)
     for copy in (nlp, spacy.load(tmp_path), pickle.loads(pickle.dumps(nlp))):
         assert copy.vocab.get_noun_chunks is noun_chunks
-    # spaCy's iterator of French reads UD.
-    french = spacy.blank("fr")
-    french.add_pipe("spacy_conventions")
-    assert french.vocab.get_noun_chunks is not noun_chunks
+
+
+@pytest.mark.parametrize(
+    "lang, is_ours", [("de", True), ("grc", True), ("la", True), ("fr", False)]
+)
+def test_languages_with_our_noun_chunks(lang, is_ours):
+    """spaCy has none for Ancient Greek. Those of French read UD."""
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("spacy_conventions")
+    assert (nlp.vocab.get_noun_chunks is noun_chunks) == is_ours
 
 
 def test_displacy_has_colours():

@@ -41,6 +41,22 @@ SENTENCES = [
         "populus/NOUN/2/nsubj Romanus/ADJ/0/amod vicit/VERB/2/ROOT hostes/NOUN/2/obj omnes/DET/3/det",
         ["populus Romanus", "hostes omnes"],
     ),
+    (  # a verb between the words of a phrase
+        "la",
+        "cerasina/ADJ/2/amod appareret/VERB/1/ROOT tunica/NOUN/1/nsubj et/CCONJ/4/cc periscelides/NOUN/2/conj",
+        ["tunica", "periscelides"],
+    ),
+    (  # a phrase inside another one
+        "de",
+        "das/DET/4/det von/ADP/2/case Anna/PROPN/3/obl:agent gekaufte/ADJ/4/amod Buch/NOUN/5/nsubj:pass"
+        " verschwand/VERB/5/ROOT",
+        ["das von Anna gekaufte Buch"],
+    ),
+    (  # the reflexive pronoun of a verb
+        "cs",
+        "výkaz/NOUN/2/nsubj:pass se/PRON/2/expl:pass provádí/VERB/2/ROOT každý/DET/4/det rok/NOUN/2/obl",
+        ["výkaz", "každý rok"],
+    ),
 ]  # fmt: skip
 
 
