@@ -38,13 +38,6 @@ class Page:
 
         ActionChains(self.browser).send_keys(*keys).perform()
 
-    def point_at(self, element):
-        """Return the tooltip that appears when the pointer is on an element."""
-        from selenium.webdriver import ActionChains
-
-        ActionChains(self.browser).move_to_element(element).perform()
-        return self.wait(lambda: self.find("#vg-tooltip-element.visible"))[0]
-
     def requests(self):
         """Return the addresses that the page has requested since it was opened."""
         events = [

@@ -53,24 +53,12 @@ def test_memory(run):
     assert "stored average: 1 MB" in run(memory, "--words", 2000)
 
 
-def test_figures_of_kenlm(monkeypatch, tmp_path):
-    """The output of KenLM is parsed, and words that it does not know are an error."""
-    for name, script in (
-        ("lmplz", 'test "$3 $4" = "-S 64M" -o "$4" = 1G && cp $8 ${10}'),
-        ("query", 'cat "$3" > seen; cat >> seen; cat $(dirname $0)/says'),
-    ):
+def test_figures_of_kenlm(tmp_path):
+    """The output of KenLM is parsed."""
+    said = "Perplexity including OOVs:\\t42.25\\nOOVs:\\t0\\nTokens:\\t9"
+    for name, script in (("lmplz", "cp $8 ${10}"), ("query", f"printf '{said}'")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(stat.S_IRWXU)
-    monkeypatch.chdir(tmp_path)
-    train, test = tmp_path / "train.txt", tmp_path / "heldout.txt"
-    train.write_text("3 2\n")
-    test.write_text("4\n")
-    for unknown in (0, 3):
-        lines = ("Perplexity including OOVs:\t42.25", f"OOVs:\t{unknown}", "Tokens:\t9")
-        (tmp_path / "says").write_text("\n".join(lines))
-        if unknown:
-            with pytest.raises(ValueError, match="3 words"):
-                kneser_ney.kneser_ney(train, test, tmp_path, "64M")
-        else:
-            assert kneser_ney.kneser_ney(train, test, tmp_path, "64M") == (9, 42.25)
-    assert (tmp_path / "seen").read_text() == "3 2\n4\n"
+    text = tmp_path / "text.txt"
+    text.write_text("3 2\n")
+    assert kneser_ney.kneser_ney(text, text, tmp_path, "64M") == (9, 42.25)

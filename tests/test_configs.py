@@ -3,6 +3,7 @@
 import pytest
 from spacy.util import load_config
 
+from spacy_elmo.pipeline import training_config
 from tests.consumers import CONFIGS, NAMES, filled
 
 BASELINES = [name for name in NAMES if (CONFIGS / f"{name}_baseline.cfg").exists()]
@@ -52,3 +53,15 @@ def test_one_way_in(name):
                 config[section].pop(key, None)
             config[section].get("optimizer", {}).pop("use_averages", None)
         assert own[section] == ner[section]
+
+
+def test_shipped_configs_of_a_checkout_and_of_an_installation(tmp_path, monkeypatch):
+    """An installed package has them inside; the folder beside it is that of another project."""
+    inside, beside = tmp_path / "spacy_elmo/configs", tmp_path / "configs"
+    monkeypatch.setattr(training_config, "_PACKAGE", inside.parent)
+    for folder in (beside, inside):
+        folder.mkdir(parents=True)
+        for name in ("b.cfg", "a.cfg", "notes.txt"):
+            (folder / name).touch()
+        expected = {name: folder / f"{name}.cfg" for name in "ab"}
+        assert training_config.shipped_configs() == expected

@@ -1,4 +1,4 @@
-"""The README and the pages in docs/: every block runs as pasted, and every link leads somewhere.
+"""The README and the pages in docs/: every block runs as pasted.
 
 A page runs from top to bottom in a folder like a fresh clone, with the files that its reader has (`GIVEN`).
 Blocks of `text` are not run; behind a block of Python they are its output, and are compared.
@@ -266,18 +266,3 @@ def test_what_is_not_run_exists(page):
             assert (ROOT / program).is_file()
         for command in re.findall(r"python -m spacy elmo ([\w-]+)", block.body):
             assert command in ours
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
-    text = page.read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", text)
-    assert links
-    for target, anchor in links:
-        if target.startswith("https://"):
-            continue
-        file = page.parent / target if target else page
-        assert file.exists(), target
-        if anchor:
-            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in [re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings]

@@ -85,12 +85,6 @@ def test_layers_in_bfloat16():
     assert 0 < error(found, expected) < 0.03
 
 
-def test_lexicon_model():
-    model = tiny.bilm(tiny.lexicon_config())
-    expected = tiny.read(model, SENTENCES).layers
-    assert error(tiny.read(model.cuda(), SENTENCES).layers, expected) < 1e-5
-
-
 @pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-4), (torch.bfloat16, 0.03)])
 def test_gradients(dtype, most):
     model = network(**LARGE)

@@ -1,6 +1,5 @@
 """The cards of the models: the metadata that programs read agree with the tables, the weights and the reports."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -48,21 +47,3 @@ def test_metadata_are_those_of_the_weights(card):
         if result["metrics"][0]["type"] == "perplexity"
     ]
     assert perplexity == round(of_file["perplexity"]["mean"], 1)
-
-
-@pytest.mark.parametrize("card", [*BUNDLED, *PACKAGED], ids=lambda card: str(card.parent.name))
-def test_results_of_the_metadata_are_those_of_the_table(card):
-    table = {}
-    for line in card.read_text("utf8").splitlines():
-        # | data | metric | without | with | ...
-        if row := re.match(r"\| ([^|]+) \| ([^|]+) \| ([\d.]+)[^|]* \| ([\d.]+)[^|]* \|", line):
-            table[row[1]] = row[2], float(row[4])
-    results = metadata(card)["model-index"][0]["results"]
-    tasks = [result for result in results if result["metrics"][0]["type"] != "perplexity"]
-    assert len(tasks) >= 2
-    for result in tasks:
-        (metric,) = result["metrics"]
-        data = result["dataset"]["name"]
-        (row,) = [row for name, row in table.items() if name.startswith(data)]
-        assert metric["value"] == row[1], data
-        assert row[0].lower().endswith(metric["type"]), data

@@ -61,11 +61,6 @@ def wheel(tree, monkeypatch, compiler=None):
         return path.name, {name: archive.read(name) for name in archive.namelist()}
 
 
-def metadata(files):
-    (name,) = (name for name in files if name.endswith(".dist-info/METADATA"))
-    return email.message_from_bytes(files[name])
-
-
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
 def test_a_compiled_wheel_is_for_a_platform_and_for_every_python(tree, monkeypatch):
     name, files = wheel(tree, monkeypatch)
@@ -75,31 +70,23 @@ def test_a_compiled_wheel_is_for_a_platform_and_for_every_python(tree, monkeypat
     assert not [file for file in files if file.endswith((".c", ".h"))]
 
 
-def test_a_wheel_without_a_compiler_is_for_all_platforms(tree, monkeypatch):
-    name, files = wheel(tree, monkeypatch, compiler="false")
-    assert re.fullmatch(r"spacy_elmo-[\d.]+-py3-none-any\.whl", name)
-    assert not [file for file in files if LIBRARY.fullmatch(file)]
-    assert {file.partition("/")[0] for file in files} == {
-        "spacy_elmo",
-        name[: -len("-py3-none-any.whl")] + ".dist-info",
-    }
-
-
-def test_a_wheel_from_the_source_distribution_has_all_data(tree, monkeypatch, tmp_path):
+def test_a_wheel_from_the_source_distribution(tree, monkeypatch, tmp_path):
+    """Without a compiler, it is for all platforms. It has all data. Every link of the README leads somewhere from
+    anywhere, to the files of this version."""
     program = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=tree, check=True)
     (archive,) = tmp_path.glob("*.tar.gz")
     shutil.unpack_archive(archive, tmp_path / "unpacked", filter="data")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
-    files = wheel(unpacked, monkeypatch, compiler="false")[1]
+    name, files = wheel(unpacked, monkeypatch, compiler="false")
+    assert re.fullmatch(r"spacy_elmo-[\d.]+-py3-none-any\.whl", name)
+    assert not [file for file in files if LIBRARY.fullmatch(file)]
+    information = name[: -len("-py3-none-any.whl")] + ".dist-info"
+    assert {file.partition("/")[0] for file in files} == {"spacy_elmo", information}
     assert len(DATA) > 8 and {path.as_posix() for path in DATA} <= set(files)
-    configs = {Path(file).name for file in files if file.endswith(".cfg")}
-    assert configs == {path.name for path in shipped_configs().values()}
-
-
-def test_metadata(tree, monkeypatch):
-    """Every link of the README leads somewhere from anywhere, to the files of this version."""
-    found = metadata(wheel(tree, monkeypatch, compiler="false")[1])
+    configs = {file for file in files if file.endswith(".cfg")}
+    assert configs == {f"spacy_elmo/configs/{name}.cfg" for name in shipped_configs()}
+    found = email.message_from_bytes(files[f"{information}/METADATA"])
     urls = dict(entry.split(", ") for entry in found.get_all("Project-URL"))
     assert set(urls) == {"Source", "Documentation", "Changelog", "Issues"}
     assert found["Description-Content-Type"] == "text/markdown"

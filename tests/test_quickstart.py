@@ -65,9 +65,3 @@ def test_command_and_config_agree(page, tmp_path, monkeypatch, choices):
     filled = load_model_from_config(base, auto_fill=True).config
     assert filled == load_config("config.cfg")
     assert filled["nlp"]["pipeline"] == ["elmo", *choices["components"]]
-
-
-def test_the_page_asks_for_nothing_and_complains_of_nothing(page):
-    choose(page, ["ner"])
-    page.find_element("css selector", "[data-copies=command]").click()
-    assert not [e for e in page.get_log("browser") if e["level"] == "SEVERE"]

@@ -36,16 +36,6 @@ def test_the_sample_is_what_its_generator_writes(tmp_path, monkeypatch):
     assert written == {p.relative_to(SAMPLE): p.read_bytes() for p in paths}
 
 
-def names(part):
-    """Return the entities of a part of the sample."""
-    lines = (SAMPLE / "ner" / f"sample-{part}.tsv").read_text("utf8")
-    return set(re.findall(r"(\S+)\tB-\S+((?:\n\S+\tI-\S+)*)", lines))
-
-
-def test_names_of_the_test_part_cannot_be_learned_by_heart():
-    assert len(names("test")) > 150 and not (names("train") | names("dev")) & names("test")
-
-
 @pytest.mark.slow
 def test_demo(monkeypatch, capsys):
     monkeypatch.syspath_prepend(ROOT / "scripts")

@@ -93,12 +93,6 @@ def contains(filled, stated):
     return filled == stated
 
 
-@pytest.mark.parametrize("name", ["ner", "entity_linker"])
-def test_debug_data(folder, name):
-    output = run("debug", "data", folder / f"{name}.cfg")
-    assert "Pipeline can be initialized with data" in output
-
-
 @pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
 @pytest.mark.parametrize("name", ["ner", "parser"])
 def test_debug_model(folder, name):

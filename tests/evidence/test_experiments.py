@@ -9,13 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import srsly
 from experiments import charts, corpora, ocr_noise, report, results, run
 from experiments.plan import Plan
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_elmo.bilm.spelling import Spelling
 from tests.evidence.test_tasks import COREF, NLI, QA, SRL
 
 EVIDENCE = Path(__file__).parents[2] / "evidence"
@@ -30,15 +28,6 @@ def test_every_score_of_a_report_is_planned():
         assert planned == {each.key for each in results.read(EVIDENCE / results.scores_file(size))}
 
 
-def test_cuts_are_nested_and_keep_annotation():
-    docs = [Doc(Vocab(), words=[str(number)], tags=["NN"]) for number in range(20)]
-    stored = DocBin().from_bytes(DocBin(docs=docs).to_bytes())
-    half, tenth = (corpora.cut(stored, 10, share) for share in (50, 10))
-    words = [[doc[0].text for doc in part.get_docs(Vocab())] for part in (half, tenth)]
-    assert len(words[0]) == 5 and len(words[1]) == 1 and set(words[1]) < set(words[0])
-    assert all(doc[0].tag_ == "NN" for doc in half.get_docs(Vocab()))
-
-
 def test_errors_change_words_and_nothing_else():
     words = ["recognition", "of", "characters", "42"] * 50
     docs = DocBin(docs=[Doc(Vocab(), words=words, ents=["B-X", "I-X", "O", "O"] * 50)])
@@ -50,13 +39,6 @@ def test_errors_change_words_and_nothing_else():
         )
         assert not any(changed[3::4])
         assert [(ent.start, ent.end) for ent in noisy.ents][:2] == [(0, 2), (4, 6)]
-
-
-def test_spelling_of_labelled_data():
-    docs = DocBin(docs=[Doc(Vocab(), words=["via", "est"], tags=["N", "V"])])
-    (doc,) = corpora.respell(docs, Spelling(replace=(("v", "u"),))).get_docs(Vocab())
-    assert [(token.text, token.tag_) for token in doc] == [("uia", "N"), ("est", "V")]
-    assert doc.has_unknown_spaces
 
 
 PLAN = """
@@ -175,20 +157,3 @@ def test_cells_by_hand():
     assert "| ner, WNUT17 | 0 | 20 (end) | 10 | 50% |" in page
     assert "| ner, WNUT17 | 1 | 10 | never | - |" in page
     assert "| ner, WNUT17 | 1.0 | 1.0 | 1,200 | 1,200 |" in page
-
-
-def test_chart_of_probes_and_neighbours(tmp_path):
-    """The files of `spacy elmo probe` and `neighbors` as tables."""
-    from experiments import tables
-
-    part = {"layers": [0.5, 0.75], "most_frequent": 0.25, "first": None}
-    srsly.write_json(
-        tmp_path / "word-sense.json",
-        {**part, "instances": 1000, "ambiguous": 10, "files": {"a/x.jsonl": part}},
-    )
-    assert "| layer 1 | 75.0 | 75.0 |" in tables.senses(tmp_path)
-    srsly.write_json(
-        tmp_path / "part-of-speech.json",
-        {"layers": [0.5], "most_frequent": 0.25, "words": 9, "tags": 3},
-    )
-    assert "| most frequent tag | 25.0 |" in tables.tags(tmp_path)

@@ -7,7 +7,6 @@ import spacy
 from experiments.variants import derive
 from spacy.training import Example
 from spacy.util import load_model_from_config
-from tasks.networks import line_break
 from thinc.api import fix_random_seed
 
 import register  # noqa: F401  isort: skip
@@ -82,9 +81,3 @@ def test_examples_are_learnt(task, records, score, variant, tmp_path):
     assert nlp.evaluate(examples())[score] == 1
     nlp.to_disk(tmp_path / "nlp")
     assert spacy.load(tmp_path / "nlp").evaluate(examples())[score] == 1
-
-
-def test_a_pair_of_texts_has_one_line_break():
-    convert = importlib.import_module("tasks.qa").convert
-    first, *_ = convert(QA, spacy.blank("en"))
-    assert (first[: line_break(first)].text, first.spans["answer"][0].text) == ("Who came?", "Anna")

@@ -2,7 +2,6 @@
 
 import lzma
 import os
-import runpy
 import shutil
 import subprocess
 import sys
@@ -13,13 +12,8 @@ import pytest
 import spacy
 import srsly
 from confection import Config
-from spacy.tokens import DocBin
-from spacy.vocab import Vocab
-from weasel.cli.run import project_run
-from weasel.util import load_project_config
 
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.training_config import shipped_configs
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "corpus" / "sample"
@@ -130,56 +124,6 @@ def test_compare(repository, tmp_path):
     assert nlp.vocab.vectors.shape == (50_000, 300)
     embed = nlp.config["components"]["ner"]["model"]["tok2vec"]["embed"]
     assert embed["include_static_vectors"] is True
-
-
-@pytest.mark.parametrize(
-    "text, sentences",
-    [
-        ("May\tB-PER\nleft\tO\n\t\nHe\tO\n", 2),  # As in the released WNUT17.
-        ("May left\n", None),
-        ("May\tB\n", None),
-    ],
-)
-def test_iob2_text(tmp_path, monkeypatch, text, sentences):
-    (tmp_path / "in.tsv").write_text(text)
-    monkeypatch.setattr(
-        sys, "argv", ["convert_ner.py", str(tmp_path / "in.tsv"), str(tmp_path / "a.spacy")]
-    )
-    program = str(ROOT / "projects/compare/convert_ner.py")
-    if sentences is None:
-        with pytest.raises(SystemExit, match="in.tsv:1: "):
-            runpy.run_path(program, run_name="__main__")
-        return
-    runpy.run_path(program, run_name="__main__")
-    docs = list(DocBin().from_disk(tmp_path / "a.spacy").get_docs(Vocab()))
-    assert len(docs) == sentences and [ent.text for ent in docs[0].ents] == ["May"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "task, file, line",
-    [
-        ("tagger", "pos/tiny-{}.conllu", "1\tAnn\tAnn\tPROPN\tNNP\t_\t0\troot\t_\t_\n\n"),
-        ("textcat", "textcat/tiny-{}.jsonl", '{"text": "Ann", "label": "NNP"}\n'),
-    ],
-)
-def test_corpus_of_other_tasks(tmp_path, task, file, line):
-    """`compare` reads the corpus where the command of its task writes it, and the configs of the task are shipped."""
-    folder = shutil.copytree(ROOT / "projects" / "compare", tmp_path / "compare")
-    for part in ("train", "dev", "test"):
-        path = tmp_path / "data" / file.format(part)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(line, "utf8")
-    overrides = {"vars.data": str(tmp_path / "data"), "vars.dataset": "tiny", "vars.task": task}
-    project_run(folder, f"corpus-{task}", overrides=overrides, capture=True)
-    config = load_project_config(folder, overrides=overrides)
-    assert f"corpus-{task}" in config["workflows"][task]
-    (compare,) = (command for command in config["commands"] if command["name"] == "compare")
-    assert len(compare["deps"]) == 3
-    for path in compare["deps"]:
-        (doc,) = DocBin().from_disk(folder / path).get_docs(Vocab())
-        assert doc[0].tag_ == "NNP" or doc.cats == {"NNP": 1.0}
-    assert {f"{task}_baseline", f"{task}_elmo"} <= set(shipped_configs())
 
 
 @pytest.mark.slow
