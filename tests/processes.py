@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_PRELOADED = [
-    "spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretraining.run", "torch._dynamo", __name__
-]  # fmt: skip
-_CONTEXT.set_forkserver_preload(_PRELOADED)
-
-
-def preload(module: str) -> None:
-    """Import one more module in the process from which all are forked, if that has not started yet."""
-    _CONTEXT.set_forkserver_preload([*_PRELOADED, module])
+_CONTEXT.set_forkserver_preload(
+    ["spacy.cli", "spacy_elmo.cli", "spacy_elmo.pretraining.run", "torch._dynamo", __name__]
+)
 
 
 def start(function: Callable[..., object], *args: Any) -> BaseProcess:

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from spacy_elmo.digest import Digest, file_digest, json_digest
+from spacy_elmo.digest import Digest, file_digest
 
 EMPTY = "99aa06d3014798d86001c324468d497f"
 """XXH3 of no bytes, from the test vectors of xxHash."""
@@ -20,8 +20,3 @@ def test_a_file_of_several_blocks(tmp_path):
     assert file_digest(tmp_path / "a") == Digest(content).hexdigest()
     published = hashlib.sha256(content).hexdigest()
     assert file_digest(tmp_path / "a", hashlib.sha256) == published
-
-
-def test_the_order_of_keys_does_not_matter():
-    assert json_digest({"a": 1, "b": [2]}) == json_digest({"b": [2], "a": 1})
-    assert len({json_digest(value) for value in ({}, [], "", None, 0, [0], ["0"], {"0": 0})}) == 8

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo import files
 from spacy_elmo.files import (
     all_or_nothing,
     atomic_file,
@@ -47,7 +46,7 @@ def write_folder(path: Path, text: str) -> None:
         (new / "b").write_text(text)
 
 
-def test_a_file_is_invisible_until_it_is_whole(tmp_path):
+def test_a_file_or_a_folder_is_replaced_as_a_whole(tmp_path):
     path = tmp_path / "a.txt"
     for text in ("first", "second"):
         before = contents(tmp_path)
@@ -59,6 +58,11 @@ def test_a_file_is_invisible_until_it_is_whole(tmp_path):
         assert contents(tmp_path) == {"a.txt": text}
     atomic_write(path, b"\x00\xff")
     assert path.read_bytes() == b"\x00\xff" and names(tmp_path) == ["a.txt"]
+    write_folder(tmp_path / "folder", "old")
+    (tmp_path / "folder" / "other").write_text("old")
+    write_folder(tmp_path / "folder", "new")
+    assert contents(tmp_path / "folder") == {"b": "new", "deep/a": "new"}
+    assert names(tmp_path) == ["a.txt", "folder"]
 
 
 @pytest.mark.parametrize("error", [ValueError, Interrupted])
@@ -104,33 +108,21 @@ def test_a_full_disk_leaves_the_old_content_and_names_the_target(tmp_path, monke
     assert names(tmp_path) == ["a", "folder"]
 
 
-def test_the_file_and_then_its_folder_are_flushed(tmp_path, monkeypatch):
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors have names on Linux")
+def test_everything_is_flushed_and_then_the_folder_around_it(tmp_path, monkeypatch):
     flushed = []
 
     def fsync(descriptor):
-        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
-        assert (tmp_path / "a").exists() == (flushed[-1] == tmp_path)
-
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("file names of descriptors are known on Linux only")
-    monkeypatch.setattr(os, "fsync", fsync)
-    atomic_write(tmp_path / "a", b"new")
-    assert [path.name.split(".")[1:2] for path in flushed] == [["a"], []]
-
-
-def test_every_file_of_a_folder_is_flushed_before_it_appears(tmp_path, monkeypatch):
-    flushed = []
-    right = files._flush
-
-    def flush(path):
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
         flushed.append(path.name)
-        assert (tmp_path / "folder").exists() == (path == tmp_path)
-        right(path)
+        assert any(tmp_path.glob("new*")) == (path == tmp_path)
 
-    monkeypatch.setattr(files, "_flush", flush)
-    write_folder(tmp_path / "folder", "new")
-    assert sorted(flushed[:3]) == ["a", "b", "deep"]
-    assert flushed[3].endswith(".partial") and flushed[4:] == [tmp_path.name]
+    monkeypatch.setattr(os, "fsync", fsync)
+    atomic_write(tmp_path / "new", b"")
+    (tmp_path / "new").unlink()
+    write_folder(tmp_path / "new-folder", "new")
+    assert flushed[0].endswith(".partial") and flushed[1] == flushed[6] == tmp_path.name
+    assert sorted(flushed[2:5]) == ["a", "b", "deep"] and flushed[5].endswith(".partial")
 
 
 def test_a_folder_that_cannot_be_flushed_is_no_error(tmp_path, monkeypatch):
@@ -143,14 +135,6 @@ def test_a_folder_that_cannot_be_flushed_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", refuse)
     atomic_write(tmp_path / "a", b"new")
     assert names(tmp_path) == ["a"]
-
-
-def test_a_folder_is_replaced_with_all_that_it_contained(tmp_path):
-    write_folder(tmp_path / "folder", "old")
-    (tmp_path / "folder" / "other").write_text("old")
-    write_folder(tmp_path / "folder", "new")
-    assert contents(tmp_path) == {"folder/b": "new", "folder/deep/a": "new"}
-    assert names(tmp_path) == ["folder"]
 
 
 def test_what_is_of_another_kind_is_refused_before_the_work(tmp_path):
@@ -312,13 +296,8 @@ def test_another_process_is_refused_until_the_first_is_killed(tmp_path, is_folde
     assert [*tmp_path.rglob("*.lock")] == []
 
 
-def test_another_thread_is_refused(tmp_path):
-    with lock(tmp_path), ThreadPoolExecutor() as pool:
+def test_another_thread_is_refused_and_an_empty_folder_is_removed(tmp_path):
+    with locked_folder(tmp_path / "run"), ThreadPoolExecutor() as pool:
         with pytest.raises(BlockingIOError, match=f"process {os.getpid()} on"):
-            pool.submit(lambda: lock(tmp_path).__enter__()).result()
-
-
-def test_a_folder_in_which_nothing_was_written_is_removed(tmp_path):
-    with locked_folder(tmp_path / "other"):
-        pass
-    assert not (tmp_path / "other").exists()
+            pool.submit(lambda: lock(tmp_path / "run").__enter__()).result()
+    assert not (tmp_path / "run").exists()

@@ -40,19 +40,6 @@ def test_what_is_not_there(folder, weights):
         assert word in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "weights, way",
-    [
-        ("en-small", "`python -m spacy elmo download` lists public models"),
-        ("theirs/weights.hdf5", "`python -m spacy elmo convert --help`"),
-    ],
-)
-def test_the_way_to_what_is_not_there(weights, way):
-    with pytest.raises(FileNotFoundError) as error:
-        find_weights(weights)
-    assert way in str(error.value)
-
-
 @pytest.mark.parametrize("name", ["elmo.hdf5", "theirs.zip", "encoder.pkl", "weights.th", "folder"])
 def test_files_of_other_programs_are_to_be_converted(tmp_path, name):
     path = tmp_path / name
@@ -63,14 +50,6 @@ def test_files_of_other_programs_are_to_be_converted(tmp_path, name):
     nlp = pipelines.blank(path)
     with pytest.raises(ValueError, match=re.escape(f"convert auto {path} ours.safetensors")):
         nlp("a")
-
-
-def test_nothing_bundled(tmp_path, monkeypatch):
-    monkeypatch.setattr(weight_names, "FOLDER", tmp_path / "absent")
-    # Packages of models/ may be installed where the tests run.
-    monkeypatch.setattr(weight_names, "entry_points", lambda group: [])
-    with pytest.raises(FileNotFoundError, match=r"installed biLMs: none"):
-        find_weights("x")
 
 
 def test_bundled_weights():

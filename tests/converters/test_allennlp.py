@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters import allennlp
 from spacy_elmo.converters.allennlp import convert, export, state_of
@@ -70,18 +69,6 @@ def test_round_trip(tmp_path, fields):
     assert_same_model(convert(tmp_path / "out")[0], model)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_export_without_mixes(tmp_path, dtype):
-    """The head is left out, and there is one untrained mix."""
-    weights = Weights.from_bilm(
-        model_of(), Head(3, 5), vocabulary=["<S>", "</S>", "<UNK>"], dtype=dtype
-    )
-    export(weights, tmp_path / "out")
-    converted, _ = convert(tmp_path / "out")
-    assert_same_model(converted, weights.build_bilm())
-    assert [mix["weights"] for mix in converted.card["scalar_mixes"]] == [[0.0] * 3]
-
-
 @pytest.mark.parametrize("place", ["fta/model.elmo.options_file", "a.json", "../o.json"])
 def test_where_the_options_are(tmp_path, place):
     """They are packed under their setting, are the only JSON file, or are given. Other files are not read."""
@@ -132,30 +119,16 @@ def test_every_prefix(tmp_path, prefix):
     assert_same_model(convert(tmp_path, accept=True)[0], model)
 
 
-def test_layer_norm_over_the_batch(tmp_path):
-    model = model_of()
-    foreign_allennlp.write_model(tmp_path, model, MIXES[:1])
-    config = json.dumps(foreign_allennlp.config_of(do_layer_norm=True))
-    (tmp_path / "config.json").write_text(config, "utf8")
-    _, notes = convert(tmp_path)
-    setting = "model.text_field_embedder.token_embedders.elmo.do_layer_norm = true"
-    assert notes[-1].startswith(setting)
-
-
-def test_what_is_left_out(tmp_path):
-    """A cache of character vectors is left out, and what is not of the ELMo is left out with a note."""
+def test_notes(tmp_path):
+    """What is not of the ELMo is left out with a note, a cache of character vectors without one. A layer norm over the
+    batch is not computed."""
     state = foreign_allennlp.tagger_of(model_of())
     state[BILM + "_word_embedding.weight"] = torch.ones(4, 5)
-    _, notes = convert(foreign_allennlp.write(tmp_path, state), accept=True)
+    config = foreign_allennlp.config_of(do_layer_norm=True)
+    _, notes = convert(foreign_allennlp.write(tmp_path, state, config, OPTIONS))
     assert "left out parameters that are not of the ELMo: tag_projection_layer.weight" in notes
-
-
-def test_bfloat16(tmp_path):
-    model = model_of()
-    state = {name: t.bfloat16() for name, t in foreign_allennlp.tagger_of(model).items()}
-    folder = foreign_allennlp.write(tmp_path, state, options=foreign.options_of(model.config))
-    tensor = convert(folder)[0].tensors["encoder.characters"]
-    assert torch.equal(tensor, model.encoder.characters.bfloat16().float())
+    setting = "model.text_field_embedder.token_embedders.elmo.do_layer_norm = true"
+    assert notes[-1].startswith(setting)
 
 
 OPTIONS = foreign.options_of(tiny.config(max_characters=50))

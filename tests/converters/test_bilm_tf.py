@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.bilm_tf import FILES, convert_checkpoint, convert_hdf5, export
 from tests import tiny
@@ -211,17 +210,12 @@ DAMAGE = [
     (options(lstm__dim=..., lstm__projection_dim=None), ["lstm.dim is missing", "lstm.projection_dim is missing"]),
     (options(lstm__dim="7", lstm__n_layers=1.5), ["dim = '7'", "layers = 1.5"]),
     (options(lstm__cell_clip=-3, lstm__proj_clip="3"), ["cell_clip = -3", "proj_clip = '3'"]),
-    (options(lstm__cell_clip=10**400), ["cell_clip = 1000"]),
     (options(char_cnn__activation="gelu"), ["activation = 'gelu'"]),
-    (options(char_cnn__embedding=3), ["char_cnn.embedding.dim is missing"]),
-    (options(char_cnn__filters=[[1, 2, 3]]), ["filters = [[1, 2, 3]]"]),
     (options(char_cnn__n_characters=300), ["char_cnn.n_characters = 300 (must be 261 or 262)"]),
-    (options(bidirectional=False), ["bidirectional = false"]),
     (options(char_cnn=...), ["char_cnn and n_tokens_vocab are both missing"]),
     (options(lstm__n_layers=999), ["LSTMCell/B: missing", "and 5932 more"]),
     (options(lstm__n_layers=10**9), ["layers = 1000000000"]),
     (options(lstm__dim=10**6), ["the arrays do not fit"]),
-    (written("options.json", b"{"), ["not valid JSON"]),
     (written("options.json", b'{"lstm": 3}'), ['no section "lstm"']),
     (written("options.json", b'{"a":' * 100_000), ["not valid JSON"]),
     (
@@ -234,7 +228,6 @@ DAMAGE = [
             "other: unexpected", "CNN_proj/b_proj: contains values that are not finite",
         ],
     ),
-    (replaced(RNN_1=None), ["RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0: missing"]),
     (written("lm_weights.hdf5", b"nothing"), ["not a readable HDF5 file"]),
     # What strangers could send: an array that takes more memory than its file, or that is in another file.
     (stored(shape=(1 << 20, 1 << 20)), ["char_embed of the shape [1048576, 1048576]"]),
@@ -247,7 +240,6 @@ DAMAGE = [
     (renamed, [r"char_\xffmbed: unexpected"]),
     (softmax(W=np.zeros((8, 4), np.float32)), ["softmax/W: shape [8, 4], expected [8, 5]"], NAMED),
     (softmax(b=np.full(8, np.inf, np.float32)), ["softmax/b: contains values that are not finite"], NAMED),
-    (softmax(b=np.zeros(8)), ["softmax/b: type float64"], NAMED),
     (words(WORDS[:7]), ["vocabulary of 8 words, one per line, but has 7"], {"vocabulary": "vocab.txt"}),
     (words(["<S>", *"abcdefg"]), ["does not contain </S>"], {"vocabulary": "vocab.txt"}),
     (lambda folder: (words(None)(folder), (folder / "vocab.txt").unlink()), ["but has 0", "--vocabulary"]),
@@ -269,8 +261,9 @@ def test_damage(folder, damage, fragments, given):
         assert fragment in str(error.value)
 
 
-def test_files_are_found_by_content(folder):
-    """Published folders also contain outputs and sentences."""
+def test_files_are_found_by_content_or_named(folder):
+    """Published folders also contain outputs and sentences. A weights file that is named reads its options from its
+    folder."""
     foreign.write_arrays(folder / "lm_embeddings_0.hdf5", {"0": np.zeros((2, 3, 5))})
     (folder / "sentences.json").write_text('[["lstm"]]', "utf8")
     (folder / "broken.json").write_text("{", "utf8")
@@ -278,10 +271,6 @@ def test_files_are_found_by_content(folder):
     weights = weights_of(folder)
     assert weights.vocabulary == []
     assert weights.card == {"converted_from": "lm_weights.hdf5 and options.json (bilm-tf)"}
-
-
-def test_one_of_several_files(folder):
-    """A weights file can be named, and reads its options from its folder."""
     other = tiny.bilm(tiny.config(), seed=1)
     foreign.write_arrays(folder / "other.hdf5", foreign.arrays_of(other))
     with pytest.raises(ValueError, match="RNN_0, but found lm_weights.hdf5, other.hdf5. Give"):
@@ -450,18 +439,3 @@ def test_what_bilm_tf_lacks(tmp_path, fields, words, problem):
     with pytest.raises(ValueError, match=problem):
         export(Weights(tiny.config(**fields), {}, words), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_earlier_export_is_kept_or_replaced(tmp_path):
-    """With `force`, no file of the earlier export remains, because its softmax would be read as part of the new one."""
-    weights = Weights.from_bilm(model_of())
-    export(Weights.from_bilm(model_of(), Head(3, 5), vocabulary=["<S>", "</S>", "<UNK>"]), tmp_path)
-    (tmp_path / "notes.txt").write_text("mine")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert before.keys() == {*FILES, "notes.txt"}
-    with pytest.raises(FileExistsError, match=r"options.json, .*vocab.txt.*--force"):
-        export(weights, tmp_path)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    export(weights, tmp_path, force=True)
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"options.json", "weights.hdf5", "notes.txt"}

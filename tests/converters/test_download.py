@@ -2,16 +2,14 @@
 
 import hashlib
 import json
-import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
 from spacy_elmo.converters import download
 from spacy_elmo.converters.convert import FORMATS
-from spacy_elmo.converters.download import CATALOGUE, cache_folder, fetch, find_model, known_models
+from spacy_elmo.converters.download import CATALOGUE, fetch, find_model, known_models
 
 CONTENT = bytes(range(256)) * 5000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -104,27 +102,14 @@ def test_wrong_checksum(server, tmp_path):
         fetch(server.url("whole"), SHA256, tmp_path)
 
 
-def test_cache_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("SPACY_ELMO_CACHE")
-    assert cache_folder() == Path.home() / ".cache/spacy-elmo"
-
-
 def test_catalogue():
     models = known_models()
     assert len(json.loads(CATALOGUE.read_text("utf8"))) == len(models)  # no name occurs twice
-    assert {model.format for model in models.values()} <= FORMATS.keys()
     for name, model in models.items():
-        assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name), name
-        assert model.licence and model.about and model.source.startswith("http"), name
+        assert model.format in FORMATS and model.licence and model.about, name
         names = {url.rpartition("/")[2] for url in model.files}
         assert names and len(names) == len(model.files), name
         assert all(url.startswith("https://") for url in model.files), name
-        if model.format == "bilm-tf":
-            assert {"options.json", "checkpoint"} <= names
-        elif model.format == "many-langs":
-            assert re.fullmatch(r"1[3-7]\d\.zip", *names)
     for name, number in {"ar": 136, "en": 144, "ja": 160, "nl": 164, "nb": 165, "zh": 179}.items():
         assert f"{number}.zip" in str(models[f"many-langs-{name}"].files)
 

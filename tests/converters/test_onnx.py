@@ -140,10 +140,3 @@ def test_what_one_file_cannot_hold(tmp_path):
     with pytest.raises(ValueError, match="2,000,000,004 bytes .* 2,000,000,000"):
         export(Weights(tiny.config(), {"large": tensor}), tmp_path / "elmo.onnx")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_existing_file_is_kept(tmp_path):
-    (tmp_path / "elmo.onnx").write_bytes(b"mine")
-    with pytest.raises(FileExistsError, match="elmo.onnx already exists. .*`--force`"):
-        export(weights_of(tiny.bilm(tiny.config())), tmp_path / "elmo.onnx")
-    assert (tmp_path / "elmo.onnx").read_bytes() == b"mine"

@@ -60,9 +60,3 @@ def test_mean_equals_the_oracle(config, sizes):
     assert not start.h.requires_grad
     again = mean_start_state(model, sentences)
     assert torch.equal(start.h, again.h) and torch.equal(start.c, again.c)
-
-
-@pytest.mark.parametrize("count", range(4))
-def test_too_few_sentences(count):
-    with pytest.raises(ValueError, match=f"start state: {count}, "):
-        mean_start_state(tiny.bilm(tiny.config()), text_of(count))

@@ -40,28 +40,3 @@ def test_a_call_fails(library, name):
     command = [sys.executable, "-m", "tests.faults.inject", name]
     done = subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_folders_are_flushed_after_renames(tmp_path, monkeypatch, name):
-    """A renamed file survives a crash of the machine only after its folder was flushed."""
-    write, _ = WRITERS[name]
-    write(tmp_path, 0)
-    events, fsync, replace = [], os.fsync, Path.replace
-
-    def recorded_fsync(descriptor):
-        events.append(("flushed", Path(os.readlink(f"/proc/self/fd/{descriptor}"))))
-        fsync(descriptor)
-
-    def recorded_replace(source, target):
-        events.append(("renamed", Path(target)))
-        return replace(source, target)
-
-    monkeypatch.setattr(os, "fsync", recorded_fsync)
-    monkeypatch.setattr(Path, "replace", recorded_replace)
-    write(tmp_path, 1)
-    renamed = [
-        (i, path) for i, (kind, path) in enumerate(events) if kind == "renamed" and path.exists()
-    ]
-    assert renamed
-    assert all(("flushed", path.parent) in events[i:] for i, path in renamed)

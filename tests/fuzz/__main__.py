@@ -5,6 +5,7 @@ python -m tests.fuzz weights 0 1000     a thousand seeds of a target; prints its
 python -m tests.fuzz --minutes 10       all targets in turn, each in a process of its own, with new seeds
 """
 
+import copy
 import json
 import random
 import resource
@@ -35,7 +36,6 @@ from spacy_elmo.pretraining.distributed import Processes
 from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.source_weights import SourceWeights
 from tests import tiny
-from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_safetensors, with_length
 from tests.pretraining.conftest import MODEL, raw_text
 
 MAX_BYTES = 2 << 30
@@ -122,6 +122,101 @@ TARGETS = {
     "checkpoint": Target(make_checkpoint, load_checkpoint, "checkpoint/current.pt"),
     "corpus": Target(make_corpus, load_corpus, "corpus/*"),
 }
+
+
+NUMBERS = (
+    0, -1, 1, 2, 7, 255, 256, (1 << 31) - 1, 1 << 31, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -(1 << 63),
+    10**30, 0.5, 1e-300, 1e308, float("nan"), float("inf"),
+)  # fmt: skip
+TEXTS = (
+    "", "\n", "\0", "a" * 5000, "../../etc/passwd", "\ud800", "é" * 60, "null", "-1", "F16", "I64", "BF16",
+)  # fmt: skip
+
+
+def damaged_bytes(draw: random.Random, data: bytes) -> bytes:
+    """Change, insert, delete or cut off bytes, one to four times."""
+    content = bytearray(data)
+    for _ in range(draw.choice((1, 1, 1, 2, 4))):
+        # What describes a file lies mostly at its beginning or its end.
+        place = draw.randrange(max(1, min(len(content), draw.choice((16, 512, 1 << 40)))))
+        place = len(content) - 1 - place if draw.random() < 0.25 else place
+        kind = draw.randrange(6)
+        if kind < 2 and content:
+            content[place] ^= 1 << draw.randrange(8)
+        elif kind == 2:
+            size = draw.choice((1, 2, 4, 8))
+            number = draw.choice([n for n in NUMBERS if isinstance(n, int)])
+            content[place : place + size] = (number % (1 << 8 * size)).to_bytes(size, "little")
+        elif kind == 3:
+            content[place:place] = draw.randbytes(draw.choice((1, 8, 300)))
+        elif kind == 4:
+            del content[place : place + draw.choice((1, 4, 64))]
+        else:
+            del content[draw.choice((place, draw.randrange(len(content) + 1))) :]
+    return bytes(content)
+
+
+def damaged_json(draw: random.Random, data: bytes) -> bytes:
+    """Damage JSON as bytes, by deep nesting, or as a value."""
+    kind = draw.randrange(6)
+    if kind == 0:
+        return damaged_bytes(draw, data)
+    if kind == 1:
+        nested = b"[" * draw.choice((50, 100_000)) + b"0"
+        place = draw.randrange(len(data) + 1)
+        return data[:place] + nested + data[place:]
+    return json.dumps(damaged_value(draw, json.loads(data))).encode()
+
+
+def damaged_value(draw: random.Random, value: Any) -> Any:
+    """Return a copy of a JSON value in which one to three places are replaced, removed, renamed or wrapped."""
+    value = copy.deepcopy(value)
+    for _ in range(draw.choice((1, 1, 2, 3))):
+        places: list[tuple[Any, Any]] = []
+        containers = [value]
+        for container in containers:
+            if isinstance(container, dict | list):
+                keys = list(container) if isinstance(container, dict) else range(len(container))
+                places += [(container, key) for key in keys]
+                containers += [container[key] for key in keys]
+        if not places:
+            return draw.choice((*NUMBERS, *TEXTS, None, True, [], {}))
+        parent, key = draw.choice(places)
+        kind = draw.randrange(7)
+        if kind < 3:
+            parent[key] = draw.choice((*NUMBERS, *TEXTS, None, True, [], {}, [[]]))
+        elif kind == 3 and isinstance(parent[key], int | float):
+            parent[key] = draw.choice((parent[key] + 1, -parent[key], parent[key] * 2))
+        elif kind == 4:
+            parent[key] = draw.choice(([parent[key]], {"a": parent[key]}, [parent[key]] * 3))
+        elif kind == 5 and isinstance(parent, dict):
+            parent[draw.choice(TEXTS)] = parent.pop(key)
+        else:
+            del parent[key]
+    return value
+
+
+def damaged_safetensors(draw: random.Random, data: bytes) -> bytes:
+    """Damage the bytes, the header, or a JSON text inside the header."""
+    if draw.random() < 0.4:
+        return damaged_bytes(draw, data)
+    size = int.from_bytes(data[:8], "little")
+    header, rest = data[8 : 8 + size], data[8 + size :]
+    if draw.random() < 0.4:
+        return with_length(damaged_json(draw, header), rest)
+    entries = json.loads(header)
+    metadata = entries["__metadata__"]
+    if draw.random() < 0.5:
+        key = draw.choice(sorted(metadata))
+        metadata[key] = damaged_bytes(draw, metadata[key].encode()).decode("utf8", "replace")
+    else:
+        entries = damaged_value(draw, entries)
+    return with_length(json.dumps(entries).encode(), rest)
+
+
+def with_length(header: bytes, data: bytes) -> bytes:
+    """Return a safetensors file from a header and the bytes after it."""
+    return len(header).to_bytes(8, "little") + header + data
 
 
 def damage(target: Target, folder: Path, seed: int) -> None:

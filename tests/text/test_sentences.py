@@ -11,29 +11,7 @@ from spacy.tokens import Doc
 from spacy_elmo.text.sentences import starts_of_kinds, word_kinds
 
 VOCAB = spacy.blank("en").vocab
-WORDS = [
-    "a",
-    "Word",
-    "1",
-    "$",
-    "e.g.",
-    ".",
-    "!",
-    "?",
-    "。",
-    "؟",
-    "𑅁",
-    "...",
-    "?!",
-    ")",
-    '"',
-    ",",
-    "«",
-    " ",
-    "  ",
-]
-
-
+WORDS = [*'a Word 1 $ e.g. . ! ? 。 ؟ 𑅁 ... ?! ) " , «'.split(), " ", "  "]
 # A vocabulary of spaCy takes no lone surrogate.
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 
