@@ -5,6 +5,7 @@ from spacy.util import load_config
 
 from spacy_elmo.pipeline import training_config
 from tests.consumers import CONFIGS, NAMES, filled
+from tests.packages import MODELS
 
 BASELINES = [name for name in NAMES if (CONFIGS / f"{name}_baseline.cfg").exists()]
 COMPONENTS = ["ner", "tagger", "morphologizer", "senter", "parser", "textcat", "textcat_multilabel"]
@@ -31,6 +32,12 @@ def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(name):
     enhanced["@architectures"] = "spacy.Tok2Vec.v2"
     elmo["nlp"]["pipeline"] = baseline["nlp"]["pipeline"]
     assert elmo == baseline
+
+
+@pytest.mark.parametrize("path", [*CONFIGS.glob("*_elmo.cfg"), *MODELS.glob("*/*/*/config.cfg")])
+def test_batches_are_small(path):
+    """With spaCy's 1,000 Docs, 1,000 Docs of 111 words take 5 GB."""
+    assert load_config(path)["nlp"]["batch_size"] == 32
 
 
 @pytest.mark.parametrize("name", COMPONENTS)

@@ -12,6 +12,9 @@ import typer
 from .arguments import ForceOption, LanguageOption
 from .output import msg, show_command
 
+# With spaCy's 1000 Docs, the layers of a batch of long Docs take gigabytes.
+_BATCH_SIZE = 32
+
 Optimize = Enum("Optimize", {"efficiency": "efficiency", "accuracy": "accuracy"}, type=str)
 
 
@@ -109,8 +112,10 @@ def _with_elmo(base: Path, weights: str | None) -> str:
     from ..pipeline.training_config import with_elmo
     from ..weight_names import default_weights
 
-    config = load_config(base)
-    return with_elmo(config, weights or default_weights(config["nlp"]["lang"])).to_str() + "\n"
+    base_config = load_config(base)
+    config = with_elmo(base_config, weights or default_weights(base_config["nlp"]["lang"]))
+    config["nlp"]["batch_size"] = _BATCH_SIZE
+    return config.to_str() + "\n"
 
 
 def _new(
@@ -127,8 +132,7 @@ def _new(
         msg.warn(warning)
     add_listening(nlp, names, accurate=accurate, vectors=vectors is not None)
     config = nlp.config
-    # With spaCy's 1000 Docs, the layers of a batch of long Docs take gigabytes.
-    config["nlp"]["batch_size"] = 32
+    config["nlp"]["batch_size"] = _BATCH_SIZE
     if vectors is not None:
         folder = Path(vectors)
         config["paths"]["vectors"] = str(folder.absolute()) if folder.exists() else vectors

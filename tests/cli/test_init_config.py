@@ -76,6 +76,7 @@ def test_every_component_listens_and_learns(weights, tmp_path, optimize):
     assert f"spacy train {path} --paths.train" in words(result)
     config = load_config(path)
     assert config["nlp"]["pipeline"] == ["elmo", *names]
+    assert config["nlp"]["batch_size"] == 32
     assert set(listening(config)) == set(names)
 
     nlp = spacy.util.load_model_from_config(consumers.make_small(config), auto_fill=False)
@@ -181,6 +182,7 @@ def test_elmo_is_added_to_a_config(tmp_path):
     assert written["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]
     assert set(written["components"]) == {"elmo", "tagger", "ner"}
     assert written["components"]["tagger"]["label_smoothing"] == 0.1
+    assert written["nlp"]["batch_size"] == 32  # spaCy's is 1000
     nlp = spacy.util.load_model_from_config(written, auto_fill=True)
     assert [name for name in nlp.pipe_names if nlp.get_pipe("elmo").listener_map.get(name)] == [
         "tagger",
