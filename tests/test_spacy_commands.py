@@ -71,28 +71,6 @@ def test_train_takes_the_file_as_it_is(folder, shipped, tmp_path):
     assert nlp.config["system"]["seed"] == 3
 
 
-@pytest.mark.parametrize("shipped", ["ner_baseline.cfg", "ner_elmo.cfg", "treebank_elmo.cfg"])
-def test_fill_config(shipped, tmp_path):
-    """`fill-config` keeps the settings, with the name of the biLM that "auto" stands for, and completes the others."""
-    run("init", "fill-config", CONFIGS / shipped, tmp_path / "filled.cfg")
-    filled, expected = load_config(tmp_path / "filled.cfg"), load_config(CONFIGS / shipped)
-    if "elmo" in shipped:
-        assert expected["components"]["elmo"]["weights"] == "auto"
-        expected["components"]["elmo"]["weights"] = "en_base_v2"
-        assert filled["components"]["elmo"]["trainable"] == "all"
-    assert contains(filled, expected)
-    run("init", "fill-config", tmp_path / "filled.cfg", tmp_path / "again.cfg")
-    assert load_config(tmp_path / "again.cfg") == filled
-    paths = ["--paths.train", "train.spacy", "--paths.dev", "dev.spacy"]
-    assert "Config is valid" in run("debug", "config", tmp_path / "filled.cfg", *paths)
-
-
-def contains(filled, stated):
-    if isinstance(stated, dict):
-        return all(key in filled and contains(filled[key], stated[key]) for key in stated)
-    return filled == stated
-
-
 @pytest.mark.filterwarnings("ignore:'elmo' did not run:UserWarning")
 @pytest.mark.parametrize("name", ["ner", "parser"])
 def test_debug_model(folder, name):

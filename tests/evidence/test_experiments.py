@@ -14,8 +14,6 @@ from experiments.plan import Plan
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from tests.evidence.test_tasks import COREF, NLI, QA, SRL
-
 EVIDENCE = Path(__file__).parents[2] / "evidence"
 
 
@@ -41,6 +39,40 @@ def test_errors_change_words_and_nothing_else():
         assert [(ent.start, ent.end) for ent in noisy.ents][:2] == [(0, 2), (4, 6)]
 
 
+COREF = [
+    {
+        "sentences": [["Anna", "saw", "Bob", "."], ["She", "waved", "."], ["He", "left", "."]],
+        "clusters": [[[0, 0, 1, "person"], [1, 0, 1]], [[0, 2, 3], [2, 0, 1]]],
+    },
+    {"sentences": [["The", "old", "man", "slept", "."], ["He", "snored", "."]], "clusters": [[[0, 0, 3], [1, 0, 1]]]},
+]  # fmt: skip
+SRL = [
+    {
+        "tokens": ["Anna", "asked", "Bob", "to", "leave", "today", "."],
+        "predicates": [
+            {"index": 1, "frame": "ask.01", "args": [[0, 1, "ARG0"], [2, 3, "ARG2"], [3, 6, "ARG1"]]},
+            {"index": 4, "frame": "leave.01", "args": [[2, 3, "ARG0"], [5, 6, "ARGM-TMP"]]},
+        ],
+    },
+    {"tokens": ["Rain", "fell"], "predicates": [{"index": 1, "frame": "fall.01", "args": [[0, 1, "ARG1"]]}]},
+    {"tokens": ["Oh", "!"], "predicates": []},
+]  # fmt: skip
+QA = [
+    {"question": " Who\ncame?", "context": "Anna came by train.", "answers": [{"text": "Anna", "start": 0}]},
+    {"question": "How?", "context": "Anna came by train.", "answers": [{"text": "by train", "start": 10}]},
+    {"question": "When?", "context": "In the night Bob left.", "answers": [{"text": "In the nig", "start": 0}]},
+    {"question": "Why?", "context": "Bob left.", "answers": []},
+]  # fmt: skip
+# Neither sentence tells the label: it is whether they name the same.
+NLI = [
+    {"premise": premise, "hypothesis": hypothesis, "label": label}
+    for premise, hypothesis, label in [
+        ("the cat sat", "a  cat", "yes"),
+        ("the cat sat", "a dog", "no"),
+        ("the dog\nsat", "a dog", "yes"),
+        ("the dog sat", "a cat", "no"),
+    ]
+]
 PLAN = """
 sizes:
   tiny:

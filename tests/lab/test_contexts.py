@@ -19,8 +19,7 @@ from spacy_elmo.lab.contexts import (
     project,
 )
 from spacy_elmo.lab.documents import Document, read_documents
-from tests import pipelines, tiny
-from tests.lab.words import occurrences
+from tests.lab.conftest import occurrences
 
 TEXTS = [
     "The bank is old.  It isn't a BANK\nof money.",
@@ -28,13 +27,6 @@ TEXTS = [
     "embankments",  # holds the letters, not the word
     "Their bank, my bank!",
 ]
-
-
-@pytest.fixture(scope="module")
-def nlp(tmp_path_factory):
-    path = tmp_path_factory.mktemp("weights") / "w.safetensors"
-    tiny.save(path, {"language": "en"})
-    return pipelines.blank(path)
 
 
 def find(nlp, texts, word):
@@ -62,14 +54,6 @@ def test_occurrences_and_their_vectors(nlp):
     lengths = np.linalg.norm(seen, axis=-1, keepdims=True)
     np.testing.assert_allclose(corpus.unit_vectors, seen / lengths, atol=1e-4)
     assert corpus.views == ["layer 0", "layer 1", "layer 2"]
-
-
-def test_documents_without_the_word_are_not_tokenized(nlp, monkeypatch):
-    made = []
-    make_doc = nlp.make_doc
-    monkeypatch.setattr(nlp, "make_doc", lambda text: made.append(text) or make_doc(text))
-    find(nlp, TEXTS[1:], "bank")
-    assert made == ["bank", *TEXTS[2:]]
 
 
 @pytest.mark.parametrize(
@@ -127,14 +111,6 @@ def test_queries_take_the_forms_of_the_corpus(nlp):
     assert find_in_sentences(nlp, [], "bank", corpus).vectors.shape == (3, 0, 10)
     with pytest.raises(ValueError, match="'No.' .*'bank'"):
         find_in_sentences(nlp, ["No."], "bank", corpus)
-
-
-def test_excerpt(nlp):
-    (occurrence,) = find(nlp, ["One two, three four; 'bank', five six seven."], "bank").items
-    assert occurrence.excerpt(2) == "four; 'BANK', five"
-    assert occurrence.excerpt() == "One two, three four; 'BANK', five six seven."
-    (alone,) = find(nlp, ["bank"], "bank").items
-    assert alone.excerpt() == "BANK"
 
 
 ANNOTATED = {
@@ -226,16 +202,6 @@ def test_directions_of_a_plane_keep_their_distances():
     np.testing.assert_allclose(plane.queries, plane.points[[0, 3]], atol=1e-6)
     assert sum(plane.shares) == pytest.approx(1)
     np.testing.assert_allclose(plane.points.mean(axis=0), 0, atol=1e-6)
-
-
-def test_shares_by_hand():
-    """Four directions along two axes. Of the variance 8/3, the first axis has 2 and the second 2/3, so nothing is
-    left."""
-    axes = np.eye(3)
-    vectors = [axes[0], -axes[0], axes[0], -axes[0], axes[1], -axes[1]]
-    (plane,) = project(occurrences("abcdef", [vectors]), nothing(width=3))
-    assert plane.shares == pytest.approx((4 / 6, 2 / 6))
-    assert plane.points[:, 0].tolist() == pytest.approx([1, -1, 1, -1, 0, 0], abs=1e-6)
 
 
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1))

@@ -114,14 +114,6 @@ def test_what_cannot_be_read_is_named(tmp_path, name, content, problem):
         texts(write(tmp_path / name, content), senses=True)
 
 
-def test_names_count_the_documents_of_a_file(tmp_path):
-    write(tmp_path / "a.txt", "one\n\nthree\n")
-    write(tmp_path / "b.jsonl", '\n{"text": "x"}\n\n{"tokens": ["y"]}\n')
-    names = [document.name for document in read_documents(str(tmp_path))]
-    expected = ["a.txt:1", "a.txt:2", "a.txt:3", "b.jsonl:1", "b.jsonl:2"]
-    assert names == [f"{tmp_path}/{name}" for name in expected]
-
-
 def test_senses_are_read_on_request(tmp_path):
     record = {"tokens": ["a", "river bank"], "sense": [None, "bank%1:17:01::"]}
     path = write(tmp_path / "a.jsonl", json.dumps(record))

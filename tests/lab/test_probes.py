@@ -6,7 +6,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.lab import probes
-from spacy_elmo.lab.probes import SenseProbe, SenseScores, TaggedText, probe_tags, read_tags
+from spacy_elmo.lab.probes import SenseProbe, SenseScores, TaggedText, probe_tags
 from spacy_elmo.lab.senses import SenseInstance, SenseSentence
 from tests import pipelines, tiny
 
@@ -126,26 +126,6 @@ def test_word_that_did_not_occur(spelt, first, f1, first_f1):
     assert (scores.instances, scores.seen, scores.ambiguous) == (2, 1, 0)
     assert [*scores.layers, scores.most_frequent] == pytest.approx([f1] * 3)
     assert scores.first == pytest.approx(first_f1)
-
-
-CONLLU = """# text = It isn't old
-1\tIt\tit\tPRON\tPRP\t_\t0\t_\t_\t_
-2-3\tisn't\t_\t_\t_\t_\t_\t_\t_\t_
-2\tis\tbe\tAUX\tVBZ\t_\t0\t_\t_\t_
-3\tn't\tnot\tPART\tRB\t_\t0\t_\t_\t_
-3.1\tgone\t_\tVERB\tVBN\t_\t_\t_\t_\t_
-4\told\told\tADJ\tJJ\t_\t0\t_\t_\t_
-
-1\tNo\tno\tINTJ\tUH\t_\t0\t_\t_\t_
-"""
-
-
-def test_read_tags(tmp_path):
-    (tmp_path / "a.conllu").write_text(CONLLU)
-    assert read_tags(tmp_path / "a.conllu") == (
-        [["It", "is", "n't", "old"], ["No"]],
-        ["PRON", "AUX", "PART", "ADJ", "INTJ"],
-    )
 
 
 def test_tags_are_read_from_the_layer_that_has_them(monkeypatch):

@@ -126,43 +126,6 @@ def test_functions_of_the_page(page):
     page.browser.delete_network_conditions()
 
 
-def test_keyboard_alone(page):
-    from selenium.webdriver.common.keys import Keys
-
-    def focused():
-        return page.browser.switch_to.active_element
-
-    def tab_to(selector, limit=30):
-        for _ in range(limit):
-            page.press(Keys.TAB)
-            if focused() in page.find(selector):
-                return
-        raise AssertionError(f"{selector} is not reached")
-
-    assert focused().get_attribute("id") == "first"
-    page.press("We asked the bank.", Keys.ENTER)
-    page.wait(lambda: len(page.find(".word")) == 5)
-    tab_to(".word")
-    page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-    assert focused().text.startswith("bank")
-    page.press(Keys.ENTER)
-    page.wait(lambda: page.find(".map"))
-    assert focused().text.startswith("bank")
-    tab_to("#layer")
-    page.press(Keys.ARROW_LEFT)
-    assert page.text("#layer-name") == "1 of 2"
-    tab_to(".use")
-    assert len(page.find(".map .on")) == 1
-    tab_to(".map")
-    page.press(Keys.ARROW_RIGHT)
-    first = page.text("#detail")
-    page.press(Keys.ARROW_RIGHT)
-    assert page.text("#detail") != first
-    page.press(Keys.ESCAPE)
-    assert not page.find("#detail")[0].is_displayed()
-    assert page.complaints() == []
-
-
 def test_hostile_text_stays_text(page):
     for text in HOSTILE:
         show(page, text, text)

@@ -90,13 +90,6 @@ def test_spellings(explorer):
     assert "bank" not in [s["word"] for s in explorer.answer_word(["A bank."], 0, 1)["spellings"]]
 
 
-def test_without_a_language_model(explorer):
-    plain = Explorer(explorer._doc.__wrapped__, explorer._index, None, name="w")
-    assert plain.overview()["language_model"] is False
-    assert "surprise" not in plain.answer_sentences(["A bank."])["sentences"][0][0]
-    assert plain.answer_word(["A bank."], 0, 1)["substitutes"] is None
-
-
 @pytest.mark.parametrize(
     "texts, message",
     [
@@ -109,14 +102,6 @@ def test_without_a_language_model(explorer):
 def test_bad_sentences(explorer, texts, message):
     with pytest.raises(ValueError, match=message):
         explorer.answer_sentences(texts)
-
-
-@pytest.mark.parametrize("sentence, token", [(1, 0), (-1, 0), (0, 3), (0, -1)])
-def test_no_such_token(explorer, sentence, token):
-    with pytest.raises(ValueError, match=f"Sentence {sentence} has no token {token}"):
-        explorer.answer_word(["A bank."], sentence, token)
-    with pytest.raises(ValueError, match="is whitespace"):
-        explorer.answer_word(["A \n bank."], 0, 1)
 
 
 def test_folder_of_embed(explorer, text, tmp_path):

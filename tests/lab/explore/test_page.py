@@ -6,7 +6,7 @@ import pytest
 from spacy_elmo.lab.contexts import Occurrence, drawable, nearest, project
 from spacy_elmo.lab.explore.page import save_map, word_view
 from tests.browser import Page
-from tests.lab.words import occurrences
+from tests.lab.conftest import occurrences
 
 FOUND = [
     Occurrence("They moored at the ", "bank", " & slept.", "rivers.txt", "bank%1:17:01::"),
@@ -91,21 +91,3 @@ def test_page(browser, tmp_path):
     assert len(page.find(".map .on")) == 2  # in every panel
     assert page.requests() == [page.url]
     assert page.complaints() == []
-
-
-def test_page_without_queries_or_senses(browser, tmp_path):
-    save(tmp_path / "map.html", [], [Occurrence("A ", "bank", str(n), "f") for n in range(4)])
-    page = Page(browser, (tmp_path / "map.html").as_uri(), ".map")
-    assert not page.find("#queries")[0].is_displayed()
-    assert not page.find(".use") and len(page.find(".map:first-of-type circle")) == 8
-    assert page.complaints() == []
-
-
-def test_the_page_runs_no_other_script(browser, tmp_path):
-    save(tmp_path / "map.html", QUERIES)
-    path = tmp_path / "map.html"
-    text = path.read_text("utf8").replace("<main>", "<main><script>document.title = 'hit'</script>")
-    path.write_text(text, "utf8")
-    page = Page(browser, path.as_uri(), ".map")
-    assert browser.title != "hit"
-    assert any("Content Security Policy" in message for message in page.complaints())

@@ -7,18 +7,9 @@ import pytest
 from spacy_elmo import embed
 from spacy_elmo.lab.contexts import find_occurrences
 from spacy_elmo.lab.documents import Document
-from spacy_elmo.lab.explore import word_index
 from spacy_elmo.lab.explore.word_index import WordIndex
-from tests import pipelines, tiny
 
 TEXTS = ["The bank is old.  It isn't a BANK", "", "No such thing here.", " Their bank,\tmy bank!"]
-
-
-@pytest.fixture(scope="module")
-def nlp(tmp_path_factory):
-    path = tmp_path_factory.mktemp("weights") / "w.safetensors"
-    tiny.save(path, {"language": "en"})
-    return pipelines.blank(path)
 
 
 def indexed(nlp, folder, lines, **options):
@@ -46,16 +37,6 @@ def test_occurrences_and_their_vectors(nlp, tmp_path):
     assert index.find("loan") is None
     assert index.tokens == words.shape[1] and index.sentences == 4
     assert index.pipeline["lang"] == "en"
-
-
-@pytest.mark.parametrize("count, limit", [(1, 3), (3, 3), (4, 3), (10, 3), (301, 300), (7, 1)])
-def test_many_occurrences_are_evenly_spread(nlp, tmp_path, monkeypatch, count, limit):
-    monkeypatch.setattr(word_index, "MAX_OCCURRENCES", limit)
-    index = indexed(nlp, tmp_path, ["a cat"] * count)
-    lines = [int(o.source.rpartition(":")[2]) for o in index.find("cat").items]
-    assert len(lines) == min(count, limit) and index.count("cat") == count
-    gaps = np.diff([0, *lines])
-    assert gaps.max() <= -(-count // limit)
 
 
 def test_query_is_a_token_of_a_doc(nlp, tmp_path):

@@ -1,8 +1,20 @@
-"""Occurrences of words with vectors that a person can check."""
+"""A pipeline with a tiny biLM, and occurrences of words with vectors that a person can check."""
 
 import numpy as np
+import pytest
 
 from spacy_elmo.lab.contexts import Occurrence, Occurrences
+from tests import pipelines, tiny
+
+
+@pytest.fixture(scope="package")
+def weights(tmp_path_factory):
+    return tiny.save(tmp_path_factory.mktemp("lab") / "w.safetensors", {"language": "en"})
+
+
+@pytest.fixture(scope="package")
+def nlp(weights):
+    return pipelines.blank(weights)
 
 
 def occurrences(found, vectors, center=0.0):
