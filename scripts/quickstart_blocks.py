@@ -10,7 +10,7 @@ from pathlib import Path
 import spacy
 from thinc.api import Config
 
-from spacy_elmo.pipeline.training_config import add_listening, shipped_configs, title
+from spacy_elmo.pipeline.training_config import add_listening, shipped_configs
 from spacy_elmo.weight_names import DEFAULT_WEIGHTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "quickstart.html"
@@ -40,7 +40,12 @@ def blocks() -> str:
 def _title(name: str) -> str:
     configs = shipped_configs()
     shipped = f"{name}_elmo"
-    return title(configs[shipped]) if shipped in configs else OTHER_TITLES[name]
+    if shipped not in configs:
+        return OTHER_TITLES[name]
+    # The comment at the top, up to the first colon or full stop.
+    comment = re.match(r"(# .*\n)+", configs[shipped].read_text(encoding="utf8"))
+    text = comment[0].replace("\n# ", " ").strip("# \n") if comment else ""
+    return re.split(r"[:.](?=\s|$)", text)[0]
 
 
 def page(text: str) -> str:

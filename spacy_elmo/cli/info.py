@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,7 +16,6 @@ def info_cli(
         str | None,
         typer.Argument(metavar="WEIGHTS", help="Weights file, or name of an installed biLM"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print settings and metadata")] = False,
 ) -> None:
     """Show a weights file, or the installed biLMs and versions.
 
@@ -29,11 +27,7 @@ def info_cli(
         return
     from ..weight_names import find_weights
 
-    info = _contents(find_weights(source))
-    if as_json:
-        typer.echo(json.dumps(info, indent=2))
-    else:
-        msg.table(_rows(info))
+    msg.table(_contents(find_weights(source)))
 
 
 def _installation() -> list[tuple[str, str]]:
@@ -64,39 +58,25 @@ def _installation() -> list[tuple[str, str]]:
     return rows
 
 
-def _contents(path: Path) -> dict[str, Any]:
+def _contents(path: Path) -> list[tuple[str, str]]:
     from ..bilm.weights import Weights
     from ..digest import file_digest
 
     weights = Weights.load(path)
-    sizes = {name: tensor.numel() for name, tensor in weights.without_head().tensors.items()}
-    return {
-        "file": str(path),
-        "bytes": path.stat().st_size,
-        "sha256": file_digest(path, hashlib.sha256),
-        "dtype": sorted({str(t.dtype).removeprefix("torch.") for t in weights.tensors.values()}),
-        "parameters": sum(sizes.values()),
-        "layers": weights.config.layers + 1,
-        "width": weights.config.width,
-        "head": weights.has_head,
-        "vocabulary": len(weights.vocabulary),
-        "config": weights.config.to_dict(),
-        "card": weights.card,
-    }
-
-
-def _rows(info: dict[str, Any]) -> list[tuple[str, str]]:
-    card, size = info["card"], file_size(info["bytes"])
+    card, config = weights.card, weights.config
+    parameters = sum(tensor.numel() for tensor in weights.without_head().tensors.values())
+    dtype = min(str(t.dtype).removeprefix("torch.") for t in weights.tensors.values())
+    size = f"{file_size(path.stat().st_size)}, {parameters:,} parameters without the head, {dtype}"
+    head = f"softmax over {len(weights.vocabulary):,} words, for evaluate, score and fine-tuning"
     origin = card.get("converted_from")
     if isinstance(steps := card.get("steps"), int) and origin is None:
         origin = f"pretrained by spacy-elmo, {steps:,} steps"
-    head = f"softmax over {info['vocabulary']:,} words, for evaluate, score and fine-tuning"
     rows = [
-        ("file", info["file"]),
-        ("size", f"{size}, {info['parameters']:,} parameters without the head, {info['dtype'][0]}"),
-        ("sha256", info["sha256"]),
-        ("vectors", f"{info['width']} numbers per token in each of {info['layers']} layers"),
-        ("head", head if info["head"] else "none (evaluate and score need a head)"),
+        ("file", str(path)),
+        ("size", size),
+        ("sha256", file_digest(path, hashlib.sha256)),
+        ("vectors", f"{config.width} numbers per token in each of {config.layers + 1} layers"),
+        ("head", head if weights.has_head else "none (evaluate and score need a head)"),
         ("origin", origin or "not stated"),
     ]
     perplexity = card.get("perplexity")

@@ -25,7 +25,6 @@ from ..bilm.model import plain_inference
 from ..bilm.spelling import BOS, EOS, UNK
 from ..bilm.weights import Weights
 from ..pipeline.encode.spans import Sequences, SpanGetter, rule_spans
-from ..pipeline.factory_options import BiLMOptions
 from ..pretraining.config import Prepare
 from ..pretraining.tokenize import PassageTokenizer
 from ..text.documents import Passage
@@ -35,7 +34,7 @@ Context: TypeAlias = Literal["before", "after", "both"]
 """Context that a prediction uses: the words of the sentence before the token, the words after it, or both."""
 
 _CPU = torch.device("cpu")
-_MAX_WORDS = BiLMOptions.max_batch_tokens
+_MAX_WORDS = 4096
 _DIRECTIONS: dict[Context, list[int]] = {"before": [0], "after": [1], "both": [0, 1]}
 
 

@@ -3,6 +3,7 @@ later components."""
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 import weakref
@@ -23,12 +24,11 @@ from .factory_options import BiLMOptions, ElmoOptions, default_options
 from .layer_source import ComputedLayers, LayerSource
 from .listen.listener import is_listener, state_of
 from .listen.tok2vec import ReplaceListenerConfig, replace_listener
-from .pipeline_meta import credit_and_check_language
+from .pipeline_meta import credit_weights
 from .store import cache
 from .store.extensions import install_extensions
 
 _DEFAULTS = ElmoOptions()
-_forks_are_guarded = False
 
 
 def _could_listen(nlp: Language, name: str) -> bool:
@@ -39,21 +39,20 @@ def _could_listen(nlp: Language, name: str) -> bool:
 
 
 class PipelineRef:
-    """A weak reference from a component to the pipeline that contains it. The component needs this reference,
-    because spaCy passes the pipeline only to the function that creates the component.
+    """A weak reference from a component to the pipeline that contains it, which spaCy passes only to the function
+    that creates the component.
 
-    In a copy of the whole pipeline, the reference points to the copied pipeline. In a copy of only the
-    component, the reference points to the original pipeline. After unpickling, the reference is empty,
+    In a copy of the whole pipeline, the reference points to the copied pipeline. After unpickling, it is empty,
     because otherwise every worker process would get the whole pipeline with the component.
     """
 
     def __init__(self, nlp: Language | None = None) -> None:
-        self._nlp = weakref.ref(nlp) if nlp is not None else None
+        self._nlp = weakref.ref(nlp) if nlp is not None else lambda: None
 
     @property
     def nlp(self) -> Language | None:
         """The pipeline; None if the pipeline is unknown or no longer exists."""
-        return self._nlp() if self._nlp is not None else None
+        return self._nlp()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PipelineRef:
         return PipelineRef(memo.get(id(self.nlp), self.nlp))
@@ -66,8 +65,7 @@ class Elmo(TrainablePipe):
     """The `elmo` component. It stores the layers of a biLM on Docs, and trains the biLM with the gradients of
     its listeners (layers inside later components that use the biLM's vectors).
 
-    The attribute `source`, a `LayerSource`, computes the layers and trains the biLM. This class adds the
-    methods that spaCy expects of a component.
+    The attribute `source` does this work. This class adds the methods that spaCy expects of a component.
 
     Args:
         vocab: the pipeline's vocabulary.
@@ -104,11 +102,11 @@ class Elmo(TrainablePipe):
     # Prediction
 
     def predict(self, docs: Iterable[Doc]) -> ComputedLayers:
-        """Compute the layers of each Doc; see `LayerSource.compute`."""
+        """Compute the layers of each Doc."""
         return self.source.compute(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Any]) -> None:
-        """Store `scores`, the layers that `predict` has returned, on the Docs; see `LayerSource.store`."""
+        """Store `scores`, the layers that `predict` has returned, on the Docs."""
         self.source.store(list(docs), scores)
 
     # Training
@@ -120,14 +118,10 @@ class Elmo(TrainablePipe):
         weights. `get_examples` is not used."""
         self.model.initialize()
         self.source = LayerSource(self.model, self._options, self.name)
-        if nlp is not None and not self.listeners:
-            self._warn_of_no_listener(nlp)
-
-    def _warn_of_no_listener(self, nlp: Language) -> None:
+        names = [] if nlp is None or self.listeners else nlp.pipe_names
         # Components before this one cannot use its vectors.
-        names = nlp.pipe_names
         later = names[names.index(self.name) + 1 :] if self.name in names else names
-        if others := [name for name in later if _could_listen(nlp, name)]:
+        if nlp and (others := [name for name in later if _could_listen(nlp, name)]):
             self._warn_once(
                 "no listener",
                 f"No component listens to {self.name!r}, so {' and '.join(others)} will not use its vectors. In the"
@@ -176,8 +170,8 @@ class Elmo(TrainablePipe):
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
-        """Mapping from the name of each later component with listeners to a list of these listeners. spaCy
-        sets an empty mapping before it links the listeners of a pipeline."""
+        """Mapping from the names of later components to lists of their listeners. spaCy sets an empty mapping before
+        it links the listeners of a pipeline."""
         return self._listener_map
 
     @listener_map.setter
@@ -204,7 +198,7 @@ class Elmo(TrainablePipe):
                 # A saved config names the weights of the training, because "auto" may mean others on another machine.
                 config["weights"] = self._options.weights
             if self._options.weights is not None:
-                credit_and_check_language(nlp, self._options.weights)
+                credit_weights(nlp, self._options.weights)
             # Not from the config, whose values can be variables of another config (${...}). But the function of
             # `get_spans` has its block there.
             names = default_options(BiLMOptions)
@@ -255,11 +249,9 @@ class Elmo(TrainablePipe):
     def find_listeners(self, component: Any) -> None:
         """Link the listeners of a component that comes later in the pipeline.
 
-        A listener with `upstream = "*"` is linked to the nearest `elmo` component before the listener. spaCy
-        calls this method once for each later component, in pipeline order. If an earlier call was for another
-        `elmo` component, then that other component lies between this component and the listener, so this
-        component does not link the listener. spaCy does not call this method of a disabled `elmo` component,
-        so a disabled `elmo` component keeps its listeners.
+        A listener with `upstream = "*"` is linked to the nearest `elmo` component before it. spaCy calls this method
+        once for each later component, in pipeline order. If an earlier call was for another `elmo` component, that
+        one is nearer. spaCy does not call this method of a disabled `elmo` component, which keeps its listeners.
         """
         if isinstance(component, Elmo):
             self._nearer.append(component.name)
@@ -271,13 +263,6 @@ class Elmo(TrainablePipe):
             state = state_of(node)
             name = state.upstream_name
             if name not in ("*", self.name):
-                if self in state.upstreams:
-                    self._warn_once(
-                        f"{name} {self.name} {component.name}",
-                        f"{component.name!r} listens to {name!r}, which is called {self.name!r} now. So {self.name!r}"
-                        f" gets no gradient from {component.name!r}, and the saved pipeline will not work. Rename the"
-                        f" component back: nlp.rename_pipe({self.name!r}, {name!r})",
-                    )
                 continue
             if name == "*" and any(self._is_beside(other) for other in state.upstreams):
                 continue  # a disabled component keeps its listeners
@@ -311,6 +296,7 @@ class Elmo(TrainablePipe):
             warnings.warn(message, UserWarning, stacklevel=3)
 
 
+@functools.cache
 def _guard_forks() -> None:
     """Restrict torch to one thread in processes that are forked from now on, and renew our locks there.
 
@@ -318,10 +304,8 @@ def _guard_forks() -> None:
     child process would wait for these threads forever. It would also wait for a lock that another thread of its
     parent has held.
     """
-    global _forks_are_guarded
-    if not _forks_are_guarded and hasattr(os, "register_at_fork"):
+    if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
-        _forks_are_guarded = True
 
 
 def _after_fork() -> None:

@@ -1,9 +1,5 @@
-"""The factories of the components. spaCy loads this module through entry points.
+"""The factories of the components. spaCy loads this module through entry points."""
 
-The options of the `elmo` component are the fields of `ElmoOptions` in `factory_options.py`.
-"""
-
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,8 +9,16 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from ..bilm.config import Precision
 from ..weight_names import AUTO, default_weights
-from .factory_options import ElmoOptions, default_options, flatten_options
+from .factory_options import (
+    ElmoOptions,
+    SpanGetter,
+    Start,
+    Store,
+    StoredDType,
+    default_options,
+)
 
 if TYPE_CHECKING:
     from .component import Elmo
@@ -34,28 +38,42 @@ if TYPE_CHECKING:
         "model": {"@architectures": "spacy-elmo.BiLM.v1"},
     },
 )
-@flatten_options
 def make_elmo(
     nlp: Language,
     name: str,
     model: Model[list[Doc], list[Floats3d]],
-    options: ElmoOptions,
+    weights: str | None,
+    frozen: bool,
+    get_spans: SpanGetter | None,
+    dtype: StoredDType,
+    start: Start,
+    precision: Precision,
+    store: Store,
+    cache_mb: float,
 ) -> "Elmo":
-    """Create the `elmo` component. The weights are loaded later, at their first use.
+    """Create the `elmo` component, with the options in `ElmoOptions`. The weights are loaded later, at their first
+    use.
 
     Args:
         nlp: the pipeline.
         name: name of the component in the pipeline.
         model: a `spacy-elmo.BiLM.v1`.
-        options: the options of the component. Every field is an option of the config.
     """
     # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .component import Elmo, PipelineRef
     from .encode.encoder import configure
 
-    is_auto = options.weights == AUTO
-    if is_auto:
-        options = dataclasses.replace(options, weights=default_weights(nlp.lang))
+    is_auto = weights == AUTO
+    options = ElmoOptions(
+        weights=default_weights(nlp.lang) if is_auto else weights,
+        frozen=frozen,
+        get_spans=get_spans,
+        dtype=dtype,
+        start=start,
+        precision=precision,
+        store=store,
+        cache_mb=cache_mb,
+    )
     configure(model, options)
     return Elmo(nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp), is_auto=is_auto)
 
@@ -85,19 +103,7 @@ def make_normalizing_lemmatizer(
     upstream: str | None,
     scorer: Callable[..., Any] | None,
 ) -> "NormalizingLemmatizer":
-    """Create a `NormalizingLemmatizer`. The options are `upstream` and those of spaCy's `trainable_lemmatizer`.
-
-    Args:
-        nlp: the pipeline.
-        name: name of the component in the pipeline.
-        model: a `spacy.Tagger.v2`.
-        backoff: token attribute that becomes the lemma if no tree applies, for example "orth"; None: no lemma.
-        min_tree_freq: edit trees that the training data need less often than this are left out.
-        overwrite: replace existing lemmas.
-        top_k: number of the most probable trees that are tried.
-        upstream: name of the `elmo` component whose biLM has the spelling of the edit trees; None: keep the spelling.
-        scorer: the scoring function.
-    """
+    """Create a `NormalizingLemmatizer`. All options but `upstream` are those of spaCy's `trainable_lemmatizer`."""
     from .lemmatizer import NormalizingLemmatizer
 
     return NormalizingLemmatizer(

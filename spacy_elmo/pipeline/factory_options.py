@@ -1,8 +1,8 @@
-"""The options of the `elmo` component, with the name, type, default and meaning of each option.
+"""The options of the `elmo` component, with the type, default and meaning of each option.
 
 `BiLMOptions` contains the options of every biLM, in the `elmo` component or in a layer `ElmoTok2Vec`. The
 code that uses these options is in `encode/shim.py` (weights, training, precision, start) and
-`encode/encoder.py` (spans, batches, data type). `ElmoOptions` adds the options that only the component has.
+`encode/encoder.py` (spans, data type). `ElmoOptions` adds the options that only the component has.
 The code that uses them is in `layer_source.py`. The options of a scalar mix are in `listen/scalar_mix.py`.
 
 CONTRIBUTING.md lists the other files that you must change for a new option.
@@ -11,11 +11,9 @@ spaCy imports this module whenever spaCy starts, so this module imports nothing 
 """
 
 import dataclasses
-import functools
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, get_type_hints
+from typing import Any, Literal, TypeAlias
 
 from spacy.tokens import Doc, Span
 
@@ -23,15 +21,12 @@ from ..bilm.config import Precision
 from ..weight_names import AUTO
 from .not_saved import NotSaved
 
-Trainable: TypeAlias = Literal["all", "lstm", "top"]
 StoredDType: TypeAlias = Literal["float32", "float16"]
 Start: TypeAlias = Literal["zero", "warm"]
 Store: TypeAlias = Literal["layers", "average"]
 SpanGetter: TypeAlias = Callable[[list[Doc]], Iterable[Iterable[Span]]]
 """Function that takes Docs and returns the spans of each Doc. The span getters of spacy-transformers have the
 same type, so you can use them."""
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -47,13 +42,6 @@ class BiLMOptions(NotSaved):
     """True: training does not change the biLM. This is the default, because the weighted sum of the layers
     already gives most of the gain for a task, and because the layers of training Docs are then computed only
     once, in the first epoch."""
-    trainable: Trainable = "all"
-    """Parameters that are trained if the biLM is not frozen: "all", "lstm" (all but the token encoder) or
-    "top" (only the last LSTM layer)."""
-    max_batch_tokens: int = 4096
-    """Largest number of words that the biLM processes together. A smaller number needs less memory. Vectors
-    do not depend on this number, because each chunk of a longer span continues from the LSTM state of the
-    previous chunk. While the biLM is being trained, it processes all words of a training batch together."""
     get_spans: SpanGetter | None = None
     """Function that returns the spans of each Doc. The biLM processes each span as a separate sequence. null:
     the spans are sentences. A rule finds these sentences without annotation, so training and prediction use
@@ -70,10 +58,6 @@ class BiLMOptions(NotSaved):
     frozen biLM also uses this type while other components are trained. docs/speed.md compares both types. A
     copy of the weights for fast products needs extra memory."""
 
-    def __post_init__(self) -> None:
-        if self.max_batch_tokens < 1:
-            raise ValueError(f"max_batch_tokens = {self.max_batch_tokens}: it must be at least 1")
-
 
 @dataclass(frozen=True)
 class ElmoOptions(BiLMOptions):
@@ -83,48 +67,10 @@ class ElmoOptions(BiLMOptions):
     """Vectors that the component stores on Docs: "layers" (all layers of the biLM), or "average" (only the
     average of the layers, `_.elmo`). With "average", no other component can use the layers in a listener."""
     cache_mb: float = 1000
-    """Size in megabytes of a cache of layers. With a cache, a frozen biLM computes the layers of training
-    Docs only in the first epoch. If space is left, the cache also stores the layers of dev Docs, so that the
-    biLM computes these layers only in the first two evaluations."""
+    """Size in megabytes of a cache of layers. With a cache, a frozen biLM computes the layers of training Docs
+    only in the first epoch and, if space is left, those of dev Docs only in the first evaluation."""
 
 
 def default_options(options: type) -> dict[str, Any]:
     """Return a dict from the name of each field of `options`, a dataclass, to the default of the field."""
     return {field.name: field.default for field in dataclasses.fields(options)}
-
-
-def flatten_options(function: _Function) -> _Function:
-    """Return a wrapper of `function`, in which each parameter with a dataclass as its type is replaced by one
-    keyword argument for each field of the dataclass.
-
-    spaCy and confection read the signature of a registered function to validate and complete a config. The
-    signature of the wrapper contains the type and default of each field, so `function` need not repeat the
-    fields.
-    """
-    parameters: list[inspect.Parameter] = []
-    classes: dict[str, type] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        if not dataclasses.is_dataclass(parameter.annotation):
-            parameters.append(parameter)
-            continue
-        options: Any = parameter.annotation
-        classes[parameter.name] = options
-        types = get_type_hints(options)
-        parameters += [
-            inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=types[name])
-            for name, default in default_options(options).items()
-        ]
-    signature = inspect.Signature(parameters)
-
-    @functools.wraps(function)
-    def flattened(*args: Any, **kwargs: Any) -> Any:
-        arguments = dict(signature.bind(*args, **kwargs).arguments)
-        for name, options in classes.items():
-            names = arguments.keys() & default_options(options).keys()
-            arguments[name] = options(**{option: arguments.pop(option) for option in names})
-        return function(**arguments)
-
-    flat: Any = flattened
-    flat.__signature__ = signature
-    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return flat

@@ -32,8 +32,7 @@ _numbers = itertools.count(1)
 
 
 class ComputedLayers(list[Any]):
-    """List with the layers of each Doc. The attribute `version` identifies the weights that computed the
-    layers (see `BiLMShim.version`)."""
+    """The layers of each Doc, and the `version` of the weights that computed them (see `BiLMShim.version`)."""
 
     def __init__(self, layers: Iterable[Any], version: str) -> None:
         super().__init__(layers)
@@ -44,9 +43,8 @@ class ComputedLayers(list[Any]):
 class TrainingBatch:
     """The Docs of a training step, their layers, and the sum of the listeners' gradients of these layers.
 
-    Listeners do not run the backward pass of the biLM. `LayerSource.backward` runs it after all listeners
-    have added their gradients. So no gradient is lost if a listener is disabled, excluded or without gold
-    annotation.
+    `LayerSource.backward` runs the backward pass of the biLM after all listeners have added their gradients. So no
+    gradient is lost if a listener is disabled, excluded or without gold annotation.
 
     A Doc is recognized by a number that is stored on the Doc (see `StoredLayers.numbers`). Copies of the Doc,
     on which an `EntityLinker` trains, have the same number.
@@ -109,21 +107,16 @@ class LayerSource:
     def layers(
         self, docs: Sequence[Doc], is_train: bool, *, warn: bool = True
     ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], None] | None]:
-        """Return the layers of each Doc, and a function for the backward pass. The caller must not change the
-        arrays.
+        """Return the layers of each Doc, which the caller must not change, and a function that adds a listener's
+        float32 gradient of the layers to the gradient of the training batch; None if nothing is trained.
 
-        For each Doc, these are its layers in the current training batch, or the layers that are stored on the
-        Doc. In training, stored layers are used if the user has set them, or if the current weights have
-        computed them. If a Doc has no layers (after `as_doc`, in `rehearse`, or if the `elmo` component is
-        disabled or excluded), they are computed as by a frozen biLM, and stored on the Doc, with a warning the
-        first time.
+        The layers of a Doc are those of the current training batch, or those that are stored on the Doc. In training,
+        stored layers are used if the user has set them, or if the current weights have computed them. If a Doc has
+        no layers (after `as_doc`, in `rehearse`, or if the `elmo` component is disabled or excluded), they are
+        computed as by a frozen biLM, and stored on the Doc, with a warning the first time.
 
         Args:
             warn: False: do not warn, because the caller makes Docs of its own, which have no layers.
-
-        Returns:
-            The layers, and a function that adds a listener's float32 gradient of the layers to the gradient of the
-            training batch. If nothing is trained, the second result is None.
         """
         batch = self._batch_of(docs)
         version = self._version if is_train else None
@@ -162,15 +155,15 @@ class LayerSource:
     def _is_outdated(self, batch: TrainingBatch) -> bool:
         """Return True if the current weights have not computed the layers of a training batch. If the batch has a
         gradient, warn that it is lost, because the backward pass needs the old weights."""
-        if batch.version == self._version:
-            return False
-        if batch.gradient:
-            message = (
+        is_outdated = batch.version != self._version
+        if is_outdated and batch.gradient:
+            warnings.warn(
                 f"The weights of {self.name!r} have changed since the last batch was computed, so its gradient is lost."
-                f" First call nlp.get_pipe({self.name!r}).finish_update(optimizer), then change the weights"
+                f" First call nlp.get_pipe({self.name!r}).finish_update(optimizer), then change the weights",
+                UserWarning,
+                stacklevel=2,
             )
-            warnings.warn(message, UserWarning, stacklevel=2)
-        return True
+        return is_outdated
 
     def _computed(self, docs: dict[int, Doc]) -> TrainingBatch:
         version, frozen = self._version, self._options.frozen
@@ -216,15 +209,12 @@ class LayerSource:
     # The component
 
     def compute(self, docs: Sequence[Doc], *, keep: bool = False) -> ComputedLayers:
-        """Compute the layers of each Doc, (layers, n_tokens, width), or get them from the cache.
-
-        With the option `store = "average"`, compute the average of the layers, (n_tokens, width). Layers that
-        are stored on a Doc are ignored. The caller may change the returned arrays.
+        """Compute the layers of each Doc, (layers, n_tokens, width), or get them from the cache. With the option
+        `store = "average"`, compute the average of the layers, (n_tokens, width). The caller may change the arrays.
 
         Args:
-            keep: True for training Docs: cache their layers at once. False for all other Docs: cache the layers
-                of a Doc when it is predicted for the second time after training has begun. So the layers of
-                dev Docs, which are predicted in every evaluation, are computed only twice.
+            keep: True for training Docs: cache their layers. Other Docs are only cached after training has begun,
+                because they may be dev Docs, and only if space is left.
         """
         # Read the version first: if another thread changes the weights meanwhile, the layers have the old version.
         docs, version, batch = list(docs), self._version, self._batch
@@ -252,11 +242,8 @@ class LayerSource:
         return layers
 
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
-        """Store the result of `compute` on the Docs.
-
-        If `layers` is not a result of `compute`, training ignores these layers, because it is unknown which
-        weights computed the layers.
-        """
+        """Store the result of `compute` on the Docs. Training ignores other layers, because it is unknown which
+        weights computed them."""
         install_extensions()  # again here, because a worker process gets the component by unpickling
         version = getattr(layers, "version", None)
         for doc, array in zip(docs, layers, strict=True):
@@ -267,7 +254,7 @@ class LayerSource:
         """Finish the previous training batch with `backward`, whose result is returned, and begin a new batch.
         The layers of the Docs are computed when `layers` first returns them."""
         loss = self.backward()
-        numbered = {next(_numbers): doc for doc in {id(doc): doc for doc in docs}.values()}
+        numbered = {next(_numbers): doc for doc in docs}
         for number, doc in numbered.items():
             stored_on(doc).numbers[self.id] = number
         self._batch = TrainingBatch(numbered)
@@ -275,12 +262,8 @@ class LayerSource:
 
     def backward(self) -> float:
         """If the layers of the current training batch have been computed, run the backward pass with the sum
-        of the listeners' gradients, and end the batch.
-
-        Returns:
-            The sum of the squared elements of the gradient; 0 if no backward pass has run. spaCy shows this
-            number as the loss of the `elmo` component.
-        """
+        of the listeners' gradients, and end the batch. Return the sum of the squared elements of the gradient, which
+        spaCy shows as the loss of the `elmo` component; 0 if no backward pass has run."""
         batch = self._batch
         if batch is None or not batch.version:
             return 0.0

@@ -32,12 +32,9 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
     `upstream`, words are also converted to the spelling of its biLM, for example Latin "v" to "u".
 
     Args:
-        vocab: the pipeline's vocabulary.
-        model: a `spacy.Tagger.v2`.
-        name: name of the component in the pipeline.
         upstream: name of the `elmo` component whose biLM has the spelling; None: keep the spelling of the
             words.
-        options: the options of `EditTreeLemmatizer`.
+        vocab, model, name, options: the arguments of `EditTreeLemmatizer`.
     """
 
     def __init__(
@@ -60,22 +57,13 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
         nlp: Language | None = None,
         labels: dict[str, Any] | None = None,
     ) -> None:
-        """Take the spelling of the upstream biLM, make the labels and initialize the model.
-
-        Args:
-            get_examples: function that returns the training examples.
-            nlp: the pipeline. Without it, the spelling of the upstream biLM is not used.
-            labels: the `label_data` of another lemmatizer; None: make the labels from the examples.
-
-        Raises:
-            KeyError: the pipeline has no component with the name `upstream`.
-            ValueError: this component is no `elmo`.
-        """
+        """Take the spelling of the upstream biLM, make the labels and initialize the model; see
+        `EditTreeLemmatizer.initialize`."""
         if nlp is not None and self._upstream is not None:
             elmo: Any = nlp.get_pipe(self._upstream)
             if not isinstance(elmo, Elmo):
                 raise ValueError(
-                    f"{self.name!r} has upstream = {self._upstream!r}, which is no elmo component. Set the name of"
+                    f"{self.name!r} has upstream = {self._upstream!r}, which is not an elmo component. Set the name of"
                     " one, or null"
                 )
             self.trees.spelling = shim_of(elmo.model).config.spelling
@@ -84,12 +72,12 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
     def from_bytes(
         self, bytes_data: bytes, *, exclude: Iterable[str] = ()
     ) -> NormalizingLemmatizer:
-        """Load the component from bytes, so that it can also be trained further."""
+        """Load the component from bytes."""
         super().from_bytes(bytes_data, exclude=exclude)
         return self._with_label_numbers()
 
     def from_disk(self, path: str | Path, exclude: Iterable[str] = ()) -> NormalizingLemmatizer:
-        """Load the component from a folder, so that it can also be trained further."""
+        """Load the component from a folder."""
         super().from_disk(path, exclude=exclude)
         return self._with_label_numbers()
 
@@ -120,10 +108,6 @@ class NormalizedEditTrees:
 
     It replaces spaCy's `EditTrees` in `EditTreeLemmatizer`, and has the methods that the lemmatizer calls.
     The id of a tree is twice its id in `EditTrees`, plus one if the tree applies to the lowercased word.
-
-    Args:
-        strings: the strings of the edit trees.
-        spelling: the spelling rule.
     """
 
     def __init__(self, strings: StringStore, spelling: Spelling = AS_GIVEN) -> None:
@@ -132,10 +116,7 @@ class NormalizedEditTrees:
         self._trees = EditTrees(strings)
 
     def add(self, form: str, lemma: str) -> int:
-        """Add the tree that changes a word to its lemma, and return the id of the tree.
-
-        The tree lowercases the word if the lemma has no capital letters.
-        """
+        """Add the tree that changes a word to its lemma, and return the id of the tree."""
         lowercase = lemma == lemma.lower()
         return 2 * self._trees.add(self._normal(form, lowercase), lemma) + lowercase
 

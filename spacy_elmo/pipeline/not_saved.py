@@ -1,4 +1,4 @@
-"""Base class of attributes of a thinc model that are not saved with the model."""
+"""Attributes of a thinc model that are not saved with the model."""
 
 from __future__ import annotations
 

@@ -18,12 +18,6 @@ def numpy_products(nlp: Language) -> Language:
     """Let numpy multiply the matrices of this pipeline. Other pipelines of the process keep their products.
 
     Only plain `NumpyOps` are replaced: on a GPU and on Apple's processors, thinc has faster products of its own.
-
-    Args:
-        nlp: the pipeline, which is changed.
-
-    Returns:
-        The same pipeline.
     """
     ops = NumpyOps(use_blis=False)
     for _, component in nlp.components:

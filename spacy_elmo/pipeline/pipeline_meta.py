@@ -18,13 +18,9 @@ _FIELDS = {"author": "author", "license": "licence", "url": "url", "description"
 the card of a weights file."""
 
 
-def credit_and_check_language(nlp: Language, weights: str) -> None:
-    """Name the weights of an `elmo` component in the pipeline's meta, and check the language of the weights.
-
-    The weights and the training text of the biLM are added to the list `sources` of the meta. If the meta has
-    no licence, the licence of the weights is added too. If the weights and the pipeline have different
-    languages, a warning says so. If `sources` already contains the weights, or if the weights cannot be read,
-    this function does nothing.
+def credit_weights(nlp: Language, weights: str) -> None:
+    """Add the weights of an `elmo` component and the texts of their training to the list `sources` of the pipeline's
+    meta, and their licence if the meta has none. The first time, warn if the weights are of another language.
 
     Args:
         weights: the option `weights` of the component, a name or a path.
@@ -35,13 +31,16 @@ def credit_and_check_language(nlp: Language, weights: str) -> None:
         return  # Loading the weights raises this error, if they are ever needed.
     meta = nlp.meta
     sources = list(meta.get("sources") or [])
-    name = _text(f"biLM {card.get('name') or Path(weights).stem}")
+    name = f"biLM {card.get('name') or Path(weights).stem}"
     if any(isinstance(source, Mapping) and source.get("name") == name for source in sources):
         return
-    fields = {field: _text(card[entry]) for field, entry in _FIELDS.items() if card.get(entry)}
+    fields = {field: str(card[entry]) for field, entry in _FIELDS.items() if card.get(entry)}
     meta["sources"] = [*sources, {"name": name, **fields}, *corpus_sources(card.get("sources"))]
     meta["license"] = meta.get("license") or fields.get("license", "")
-    language = card.get("language")
+    _warn_of_another_language(nlp, weights, card.get("language"))
+
+
+def _warn_of_another_language(nlp: Language, weights: str, language: str | None) -> None:
     if language and nlp.lang and "xx" not in (language, nlp.lang) and language != nlp.lang:
         # The callers are functions of spaCy, so a higher stack level would show a line of spaCy.
         warnings.warn(
@@ -56,14 +55,8 @@ def corpus_sources(sources: Any) -> list[dict[str, str]]:
     list with one dict of strings for each source."""
     listed = sources if isinstance(sources, list) else [sources] if sources else []
     return [
-        {_text(key): _text(value) for key, value in source.items()}
+        {str(key): str(value) for key, value in source.items()}
         if isinstance(source, Mapping)
-        else {"name": _text(source)}
+        else {"name": str(source)}
         for source in listed
     ]
-
-
-def _text(value: Any) -> str:
-    """Convert a value to text that spaCy can write. Unpaired Unicode surrogates, which a model card can contain,
-    become question marks."""
-    return str(value).encode("utf8", "replace").decode("utf8")

@@ -4,7 +4,6 @@ pipeline."""
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,24 +17,12 @@ _PACKAGE = Path(__file__).parents[1]
 
 def shipped_configs() -> dict[str, Path]:
     """Return a dict from the name of each config that comes with this package to the path of its file, sorted
-    by name.
-
-    In a checkout, the files are in the checkout's folder `configs`, even if another version of the package is
-    installed.
-    """
+    by name."""
     # In an installed package the folder is inside the package, in a checkout next to it. An import of
     # `spacy_elmo.configs` could find the folder of another checkout that is installed as editable.
-    folders = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
-    folder = next((folder for folder in folders if folder.is_dir()), folders[0])
+    inside = _PACKAGE / "configs"
+    folder = inside if inside.is_dir() else _PACKAGE.parent / "configs"
     return {path.stem: path for path in sorted(folder.glob("*.cfg"))}
-
-
-def title(path: Path) -> str:
-    """Return the title of a config file: the text of the comment at the top, up to the first colon or full
-    stop."""
-    comment = re.match(r"(# .*\n)+", path.read_text(encoding="utf8"))
-    text = comment[0].replace("\n# ", " ").strip("# \n") if comment else ""
-    return re.split(r"[:.](?=\s|$)", text)[0]
 
 
 def add_listening(
@@ -50,9 +37,6 @@ def add_listening(
             concatenated with the vectors of the `elmo` component. Otherwise, these vectors are the only
             input.
         vectors: include the static word vectors of the pipeline in the embedding x.
-
-    Raises:
-        ValueError: spaCy has no component with this name, or the component needs a knowledge base.
     """
     for name in components:
         if not nlp.has_factory(name):
@@ -65,10 +49,11 @@ def add_listening(
                 f"{name} also needs a knowledge base and sentences. Use its shipped config, which explains how to make"
                 " them: `--from entity_linker_elmo`"
             )
-        settings = _settings(nlp, name)
+        default_config = nlp.get_factory_meta(name).default_config
+        settings = _block(name) or copy.deepcopy(default_config or {})
         model = settings.get("model")
         if isinstance(model, dict) and "tok2vec" in model:
-            recipe = _recipe(name)
+            recipe = (_block(name) or _block("ner"))["model"]["tok2vec"]
             recipe["embed"]["include_static_vectors"] = vectors
             model["tok2vec"] = recipe if accurate else recipe["input"]
         nlp.add_pipe(name, config=settings)
@@ -103,25 +88,10 @@ def _replace_tok2vec(block: dict[str, Any]) -> None:
             _replace_tok2vec(value)
 
 
-def _settings(nlp: Language, name: str) -> dict[str, Any]:
-    """Return the settings of a component from the config for this component in the package. If there is no
-    such config, return spaCy's default settings."""
-    if name in _shipped_components():
-        return _block(name)
-    return copy.deepcopy(nlp.get_factory_meta(name).default_config or {})
-
-
-def _recipe(name: str) -> dict[str, Any]:
-    """Return the `tok2vec` block with ELMo from the config for this component in the package. If there is no
-    such config, return the block from the config for `ner`."""
-    return _block(name if name in _shipped_components() else "ner")["model"]["tok2vec"]
-
-
-def _shipped_components() -> set[str]:
-    names = shipped_configs()
-    return {name.removesuffix("_elmo") for name in names if name.endswith("_elmo")} - {"multi"}
-
-
 def _block(name: str) -> dict[str, Any]:
-    config = load_config(shipped_configs()[f"{name}_elmo"]).interpolate()
+    """Return the settings of a component from the config for it in this package; empty if there is no such config."""
+    path = shipped_configs().get(f"{name}_elmo")
+    if path is None:
+        return {}
+    config = load_config(path).interpolate()
     return {key: value for key, value in config["components"][name].items() if key != "factory"}

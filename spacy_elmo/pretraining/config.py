@@ -293,7 +293,8 @@ def _parsed(path: Path) -> Config:
     """Parse a config file without replacing its variables."""
     if not path.is_file():
         raise FileNotFoundError(
-            f"There is no config file {path}. `python -m spacy elmo init-config --list` lists the shipped configs"
+            f"There is no config file {path}. `python -m spacy elmo init-config {path} --from pretrain_small` copies a"
+            " shipped config"
         )
     try:
         return Config().from_disk(path, interpolate=False)

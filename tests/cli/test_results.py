@@ -45,14 +45,16 @@ def records(line, stdin=None):
 
 
 def test_info(folder):
-    info = json.loads(run("info lm.safetensors --json"))
+    shown = " ".join(run("info lm.safetensors").split())
     content = (folder / "lm.safetensors").read_bytes()
-    assert info["sha256"] == hashlib.sha256(content).hexdigest()
-    assert (info["bytes"], info["dtype"], info["head"]) == (len(content), ["float32"], True)
-    assert (info["layers"], info["width"], info["vocabulary"]) == (3, 10, 7)
-    assert info["parameters"] == sum(p.numel() for p in tiny.bilm(tiny.config()).parameters())
-    assert info["config"] == json.loads(json.dumps(tiny.config().to_dict()))
-    assert info["card"] == {"language": "en", "tokenizer": "spacy.blank('en')"}
+    parameters = sum(p.numel() for p in tiny.bilm(tiny.config()).parameters())
+    for row in (
+        f"size {len(content) / 1e3:,.1f} kB, {parameters:,} parameters without the head, float32",
+        f"sha256 {hashlib.sha256(content).hexdigest()}",
+        "vectors 10 numbers per token in each of 3 layers",
+        "head softmax over 7 words",
+    ):
+        assert row in shown
 
 
 WORDS = "The bank in Rome is n't old . She sat on it .".split()

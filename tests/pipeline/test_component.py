@@ -117,14 +117,6 @@ def test_random_weights_need_initialize():
     assert equal(spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()), nlp)
 
 
-def test_model_of_another_kind(weights):
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy.HashEmbedCNN.v2", "pretrained_vectors": None, "width": 8, "depth": 1,
-             "embed_size": 9, "window_size": 1, "maxout_pieces": 2, "subword_features": True}  # fmt: skip
-    with pytest.raises(ValueError, match=r"must be spacy-elmo\.BiLM\.v1"):
-        nlp.add_pipe("elmo", config={"weights": str(weights), "model": model})
-
-
 # Saving and copying
 
 
@@ -180,27 +172,17 @@ def test_copies_in_the_middle_of_a_step(weights, duplicate):
 
 
 def test_loading_does_not_forget_what_is_trained(weights, tmp_path):
-    nlp = pipelines.blank(weights, frozen=False, trainable="top")
+    nlp = pipelines.blank(weights, frozen=False)
     pipelines.add_tagger(nlp)
     pipelines.trained(nlp)
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
     before = pipelines.parameters(loaded)
     pipelines.step(loaded, loaded.resume_training())
-    changed = pipelines.changed(before, pipelines.parameters(loaded))
-    assert changed and all(name.startswith("lstm.1.") for name in changed)
+    assert pipelines.changed(before, pipelines.parameters(loaded))
 
 
 # With others
-
-
-def test_rename_of_what_a_listener_names(weights):
-    nlp = pipelines.blank(weights)
-    pipelines.add_tagger(nlp, upstream="elmo")
-    with pytest.warns(UserWarning, match="'tagger' listens to 'elmo', which is called 'vectors'"):
-        nlp.rename_pipe("elmo", "vectors")
-    nlp.rename_pipe("vectors", "elmo")
-    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
 
 
 def test_rename(weights):

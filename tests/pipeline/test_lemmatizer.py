@@ -106,7 +106,7 @@ def test_the_upstream_component_must_be_an_elmo():
     nlp = spacy.blank("la")
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("normalizing_lemmatizer", config={"upstream": "sentencizer"})
-    with pytest.raises(ValueError, match="upstream = 'sentencizer', which is no elmo"):
+    with pytest.raises(ValueError, match="upstream = 'sentencizer', which is not an elmo"):
         nlp.initialize(lambda: examples(nlp.vocab, SENTENCES))
 
 

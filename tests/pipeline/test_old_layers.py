@@ -40,9 +40,9 @@ def mixed(monkeypatch):
     Docs."""
     inputs, original = [], scalar_mix._mix
 
-    def mix(model, h):
+    def mix(model, h, trained):
         inputs.append(h)
-        return original(model, h)
+        return original(model, h, trained)
 
     monkeypatch.setattr(scalar_mix, "_mix", mix)
     return inputs

@@ -94,17 +94,6 @@ def test_the_bundled_weights_name_the_tokenizer_of_spacy(name):
     assert card["tokenizer"] == "spacy.blank('en')"
 
 
-def test_text_of_a_card_that_is_not_unicode(tmp_path):
-    card = {"name": "a\udce9", "author": "b\udce9", "sources": ["c\udce9", {"d\udce9": "e\udce9"}]}
-    Weights.from_bilm(tiny.bilm(tiny.config()), card=card).save(tmp_path / "w.safetensors")
-    nlp = pipelines.blank(tmp_path / "w.safetensors")
-    assert nlp.meta["sources"] == [
-        {"name": "biLM a?", "author": "b?"}, {"name": "c?"}, {"d?": "e?"},
-    ]  # fmt: skip
-    nlp.to_disk(tmp_path / "nlp")
-    assert spacy.load(tmp_path / "nlp").meta["sources"] == nlp.meta["sources"]
-
-
 def test_weights_without_a_card(tmp_path):
     Weights.from_bilm(tiny.bilm(tiny.config())).save(tmp_path / "w.safetensors")
     nlp = pipelines.blank(tmp_path / "w.safetensors")

@@ -34,9 +34,10 @@ def test_near_to_float32_but_not_the_same(weights, precision):
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_same_doc_same_vectors(weights, precision):
-    nlp = pipelines.blank(weights, precision=precision, max_batch_tokens=7)
-    alone = [layers(pipelines.blank(weights, precision=precision), t) for t in pipelines.TEXTS]
+def test_same_doc_same_vectors(weights, precision, monkeypatch):
+    nlp = pipelines.blank(weights, precision=precision)
+    alone = [layers(nlp, t) for t in pipelines.TEXTS]
+    monkeypatch.setattr("spacy_elmo.pipeline.encode.encoder._MAX_WORDS", 7)
     for batch_size in (1, 2, 50):
         docs = list(nlp.pipe([*reversed(pipelines.TEXTS)], batch_size=batch_size))
         for doc, expected in zip(reversed(docs), alone, strict=True):

@@ -63,10 +63,11 @@ def assert_all_close(some, others):
         assert_same(one, other)
 
 
-@pytest.mark.parametrize("max_batch_tokens", [1, 2, 7, 4096])
-def test_every_sentence_equals_the_oracle(weights, max_batch_tokens):
+@pytest.mark.parametrize("max_words", [1, 2, 7, 4096])
+def test_every_sentence_equals_the_oracle(weights, max_words, monkeypatch):
     """Computed at once and in a stream; with one sentence in a batch, and with several."""
-    nlp = pipelines.blank(weights, start="warm", max_batch_tokens=max_batch_tokens)
+    monkeypatch.setattr("spacy_elmo.pipeline.encode.encoder._MAX_WORDS", max_words)
+    nlp = pipelines.blank(weights, start="warm")
     oracle = Oracle(CONFIG, tiny.bilm(CONFIG).state_dict())
     state = (START.h.numpy(), START.c.numpy())
     layers = np.concatenate([oracle.layers(sentence, state)[0] for sentence in SENTENCES], 1)

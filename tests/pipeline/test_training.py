@@ -201,19 +201,13 @@ def test_layers_on_training_docs_are_not_trusted(weights, cache_mb):
         assert_allclose(actual, layers.mean(axis=0), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "trainable, expected",
-    [("all", {"encoder", "lstm.0", "lstm.1"}), ("lstm", {"lstm.0", "lstm.1"}), ("top", {"lstm.1"})],
-)
-def test_unfrozen_moves_what_is_trainable(weights, trainable, expected):
-    nlp = listening(weights, trainable=trainable)
+def test_all_parameters_of_an_unfrozen_bilm_move(weights):
+    nlp = listening(weights)
     optimizer = nlp.initialize(lambda: pipelines.examples(nlp))
     pipelines.awaken(nlp, "tagger")
     before = pipelines.parameters(nlp)
     assert pipelines.step(nlp, optimizer)["elmo"] > 0
-    changed = pipelines.changed(before, pipelines.parameters(nlp))
-    assert {n.split(".")[0] if n.startswith("encoder") else n[:6] for n in changed} == expected
-    assert {n for n in before if n.startswith(tuple(expected))} == changed
+    assert pipelines.changed(before, pipelines.parameters(nlp)) == before.keys()
 
 
 @pytest.mark.parametrize("layers", ["top", 0, "mix"])
@@ -230,24 +224,9 @@ def test_choice_of_layers_and_the_gradient(weights, layers):
     assert any(name.startswith("lstm") for name in changed) == (layers != 0)
 
 
-def test_grad_factor_stops_or_scales_the_gradient(weights):
-    actual = {}
-    for factor in (1.0, 0.5, 0.0):
-        nlp = pipelines.blank(weights, frozen=False)
-        pipelines.add_tagger(nlp, grad_factor=factor)
-        nlp.initialize(lambda nlp=nlp: pipelines.examples(nlp))
-        pipelines.awaken(nlp, "tagger")
-        nlp.update(pipelines.examples(nlp), sgd=False)
-        actual[factor] = gradients(nlp)
-    assert actual[0.0] == {}
-    for name, gradient in actual[1.0].items():
-        assert_allclose(actual[0.5][name], gradient / 2, atol=1e-7)
-
-
-@pytest.mark.parametrize("trainable", ["all", "lstm", "top"])
-def test_gradient_of_the_whole_chain(weights, trainable):
+def test_gradient_of_the_whole_chain(weights):
     """Two taggers with a mix each, against one graph of torch over all of it."""
-    nlp = listening(weights, "one", "two", trainable=trainable)
+    nlp = listening(weights, "one", "two")
     nlp.initialize(lambda: pipelines.examples(nlp))
     for seed, name in enumerate(("one", "two")):
         random = np.random.default_rng(seed)

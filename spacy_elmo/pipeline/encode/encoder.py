@@ -19,8 +19,11 @@ from ...bilm.weights import StartState
 from ..factory_options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .shim import BiLMShim
-from .spans import Sequences
+from .spans import Sequences, batches
 
+# Largest number of words that the biLM processes together in prediction. Vectors do not depend on it, because each
+# chunk of a longer span continues from the LSTM state of the previous chunk.
+_MAX_WORDS = 4096
 # Docs are processed in groups of this many batches. A group is large enough to sort sentences into batches of one
 # length, and small enough to avoid a second copy of the layers of a whole nlp.pipe buffer.
 _BATCHES_PER_GROUP = 8
@@ -70,10 +73,6 @@ def BiLM_v1(
 
 def configure(model: Model[list[Doc], list[Floats3d]], options: BiLMOptions) -> None:
     """Set the options of a component on the component's `BiLM_v1` model."""
-    if "options" not in model.attrs:
-        raise ValueError(
-            f"The model of elmo must be spacy-elmo.BiLM.v1, but it is {model.name!r}: change [components.elmo.model]"
-        )
     model.attrs["options"] = options
     shim_of(model).configure(options)
 
@@ -109,10 +108,10 @@ def forward(
     layers. If the option `dtype` is float16, it ignores the rounding of the layers to float16.
     """
     docs = list(docs)
-    if is_train and shim_of(model).trainable and docs:
+    if is_train and docs and not model.attrs["options"].frozen:
         flat, backprop = _compute(model, docs, train=True)
         return [flat[:, start:end] for start, end in _bounds(docs)], backprop
-    return _predict(model, docs, average=False), _no_gradient
+    return _predict(model, docs, average=False), lambda d_layers: []
 
 
 def averages(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[Floats2d]:
@@ -139,13 +138,10 @@ def zeros(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[
     return [model.ops.alloc3f(layers, len(doc), width) for doc in docs]
 
 
-def _no_gradient(d_layers: list[Floats3d]) -> list[Doc]:
-    return []
-
-
 def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
     outputs: list[Any] = []
-    for group in _groups(docs, model.attrs["options"].max_batch_tokens * _BATCHES_PER_GROUP):
+    for part in batches([len(doc) for doc in docs], _MAX_WORDS * _BATCHES_PER_GROUP):
+        group = docs[part]
         flat, _ = _compute(model, group, average=average)
         if len(group) == 1:
             outputs.append(flat)
@@ -154,34 +150,15 @@ def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
     return outputs
 
 
-def _groups(docs: Sequence[Doc], max_words: int) -> Iterator[list[Doc]]:
-    """Yield lists of consecutive Docs that have at most `max_words` tokens together, or one longer Doc."""
-    group: list[Doc] = []
-    total = 0
-    for doc in docs:
-        if group and total + len(doc) > max_words:
-            yield group
-            group, total = [], 0
-        group.append(doc)
-        total += len(doc)
-    if group:
-        yield group
-
-
 def _bounds(docs: Sequence[Doc]) -> Iterator[tuple[int, int]]:
     return itertools.pairwise(itertools.accumulate((len(doc) for doc in docs), initial=0))
 
 
 def _compute(
-    model: Model, docs: list[Doc], *, train: bool = False, average: bool = False
+    model: Model, docs: Sequence[Doc], *, train: bool = False, average: bool = False
 ) -> tuple[Any, Callable]:
-    """Compute the layers of all tokens of some Docs, (layers, tokens, width).
-
-    Args:
-        train: build an autograd graph, and return the function for the backward pass as the second result.
-            Otherwise, the second result is a function that does nothing.
-        average: compute the average of the layers instead, (tokens, width).
-    """
+    """Compute the layers of all tokens of some Docs, (layers, tokens, width), or their average, (tokens, width).
+    The second result is the function for the backward pass, if `train` builds an autograd graph."""
     options, shim = model.attrs["options"], shim_of(model)
     n_layers, width = layers_and_width(model)
     sequences = Sequences.of(docs, options.get_spans)
@@ -191,7 +168,7 @@ def _compute(
     shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
-    max_words = len(sequences.rows) if train else options.max_batch_tokens
+    max_words = len(sequences.rows) if train else _MAX_WORDS
     with torch.enable_grad() if train else plain_inference(shim.device):
         target = torch.from_dlpack(flat)
         bilm = shim.bilm if train else shim.bilm_for_inference()
@@ -212,7 +189,7 @@ def _compute(
             torch.autograd.backward((target,), (gradient,))
         return []
 
-    return flat.astype(options.dtype, copy=False), backprop if train else _no_gradient
+    return flat.astype(options.dtype, copy=False), backprop
 
 
 def _write_layers(

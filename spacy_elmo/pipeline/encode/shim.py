@@ -20,7 +20,7 @@ from ...bilm.model import BiLM
 from ...bilm.weights import StartState, Weights
 from ...digest import json_digest
 from ...weight_names import AUTO, default_weights, find_weights
-from ..factory_options import BiLMOptions, Trainable
+from ..factory_options import BiLMOptions
 
 # Locks for all shims, because an attribute that is a lock cannot be copied, and so that a forked process can replace
 # them.
@@ -41,10 +41,9 @@ def renew_locks() -> None:
 class BiLMShim(PyTorchShim):
     """A thinc shim (wrapper of a torch network) for a biLM, which is loaded at its first use.
 
-    This class differs from `PyTorchShim` in three points. The network always stays in evaluation mode, so several
-    threads can use it. (No layer of a biLM behaves differently in training mode.) A copy of the shim gets a new id,
-    so it does not share the optimizer's moments with the original. `use_params` looks up averages under the keys
-    that the optimizer writes.
+    Unlike in `PyTorchShim`, the network always stays in evaluation mode, so several threads can use it. A copy gets a
+    new id, so it does not share the optimizer's moments with the original. `use_params` looks up averages under the
+    keys that the optimizer writes.
 
     Args:
         shape: the fields of `BiLMConfig` that the pipeline's config sets. The weights must agree with them.
@@ -78,18 +77,12 @@ class BiLMShim(PyTorchShim):
 
     @property
     def config(self) -> BiLMConfig:
-        """The config of the network. The network is loaded if necessary."""
+        """The config of the network, which is loaded if necessary."""
         return self.bilm.config
 
     @property
-    def trainable(self) -> Trainable | None:
-        """The option `trainable`; None if the biLM is frozen."""
-        return None if self.options.frozen else self.options.trainable
-
-    @property
     def version(self) -> str:
-        """Identifier of the current parameter values. The identifier changes whenever any code changes the
-        values (except through `parameter.data`). The network is loaded if necessary."""
+        """Identifier of the current parameter values, which changes with them (except through `parameter.data`)."""
         self.ensure_loaded()
         # Without the lock, two threads could each give the same values an identifier of their own.
         with _comparing:
@@ -102,11 +95,10 @@ class BiLMShim(PyTorchShim):
         self._version, self._inference_bilm = _new_version(), None
 
     def configure(self, options: BiLMOptions) -> None:
-        """Set the options of the biLM. Parameters that are not trained get no gradient, and the optimizer skips
-        these parameters."""
+        """Set the options of the biLM. The optimizer skips the parameters of a frozen biLM."""
         self.options = options
         if self._model is not None:
-            _require_gradients(self._model, self.trainable)
+            self._model.requires_grad_(not options.frozen)
 
     def digest(self) -> str:
         """Return a hash of everything that determines the layers of a sentence, as 32 hexadecimal digits."""
@@ -119,7 +111,8 @@ class BiLMShim(PyTorchShim):
         weights instead."""
         with _loading:
             if self.options.weights is None:
-                self.set_weights(self._checked(self._random(), "a random biLM"))
+                random = Weights.from_bilm(BiLM(BiLMConfig(**self.shape)))
+                self.set_weights(self._checked(random, "a random biLM"))
             else:
                 self._load()
 
@@ -268,21 +261,10 @@ class BiLMShim(PyTorchShim):
             )
         return weights
 
-    def _random(self) -> Weights:
-        for field, names in (("n_words", "vocabulary"), ("n_symbols", "alphabet")):
-            if self.shape.get(field):
-                raise ValueError(
-                    f"{field} = {self.shape[field]} with weights = null: such a biLM needs the {names} of a weights"
-                    f" file. Set weights to a file, or {field} to 0"
-                )
-        bilm = BiLM(BiLMConfig(**self.shape))
-        return Weights.from_bilm(bilm)
-
     def set_weights(self, weights: Weights) -> None:
         """Use weights that are already loaded. The network shares the memory of their tensors."""
         device = self._device or get_torch_default_device()
-        bilm = weights.build_bilm().to(device)
-        _require_gradients(bilm, self.trainable)
+        bilm = weights.build_bilm().to(device).requires_grad_(not self.options.frozen)
         self._vocabulary, self._card = weights.vocabulary, weights.card
         self._start_state = weights.start_state
         self._counters, self._version = _change_counters(bilm), _new_version()
@@ -290,21 +272,8 @@ class BiLMShim(PyTorchShim):
         self._model = bilm
 
 
-def _require_gradients(bilm: BiLM, trainable: Trainable | None) -> None:
-    """Enable gradients for the parameters that the option `trainable` selects (None: no parameters), and
-    disable gradients for all others."""
-    last_layer = f"lstm.{bilm.config.layers - 1}."
-    prefix = {"all": "", "lstm": "lstm.", "top": last_layer}.get(trainable or "")
-    for name, param in bilm.named_parameters():
-        param.requires_grad_(prefix is not None and name.startswith(prefix))
-
-
 def _change_counters(module: nn.Module) -> list[tuple[int, int]]:
-    """For each parameter, return its id, and how often torch has changed the parameter in place.
-
-    Torch also counts changes by other code, such as `parameter.add_` or `load_state_dict`, but not changes of
-    `parameter.data`.
-    """
+    """For each parameter, return its id, and how often any code has changed it in place, except through its `data`."""
     return [(id(param), param._version) for param in module.parameters()]
 
 

@@ -22,15 +22,11 @@ def rule_spans(docs: Sequence[Doc], *, wrapped: bool = False) -> list[list[Span]
     words, rows = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
     all_starts = starts_of_kinds(word_kinds(words)[rows], lengths, wrapped=wrapped)
-    starts = np.split(all_starts, np.cumsum(lengths)[:-1])
-    return [
-        _cut(doc, np.flatnonzero(is_start).tolist())
-        for doc, is_start in zip(docs, starts, strict=False)
-    ]
-
-
-def _cut(doc: Doc, starts: list[int]) -> list[Span]:
-    return [doc[start:end] for start, end in itertools.pairwise([*starts, len(doc)])]
+    spans = []
+    for doc, is_start in zip(docs, np.split(all_starts, np.cumsum(lengths)[:-1]), strict=False):
+        bounds = itertools.pairwise([*np.flatnonzero(is_start).tolist(), len(doc)])
+        spans.append([doc[start:end] for start, end in bounds])
+    return spans
 
 
 def sentence_spans(docs: Sequence[Doc]) -> list[list[Span]]:
@@ -85,7 +81,7 @@ def wrapped_v1() -> SpanGetter:
 
 
 def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[list[Span]]:
-    """Call a span getter, and return the spans of each Doc. If `get_spans` is None, `rule_spans` is called."""
+    """Return the spans of each Doc by a span getter; None: `rule_spans`."""
     try:
         spans = [list(own) for own in (get_spans or rule_spans)(list(docs))]
     except ValueError as error:
@@ -142,10 +138,14 @@ class Sequences:
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
         """Create `Sequences` from Docs and from the spans that a span getter returns."""
         words, rows = distinct_words(docs)
-        starts, ends = _borders(docs, get_spans)
-        spans, tokens = _ranges(starts, ends)
+        offset, borders = 0, []
+        for doc, spans in zip(docs, spans_of(docs, get_spans), strict=True):
+            borders += [(offset + span.start, offset + span.end) for span in spans]
+            offset += len(doc)
+        starts, ends = np.array(borders, dtype=np.int64).reshape(-1, 2).T
+        indices, tokens = _ranges(starts, ends)
         is_word = (word_kinds(words) & SPACE == 0)[rows[tokens]]
-        lengths = np.bincount(spans[is_word], minlength=len(starts))
+        lengths = np.bincount(indices[is_word], minlength=len(starts))
         return cls(words, lengths[lengths > 0], rows[tokens[is_word]], tokens[is_word], len(rows))
 
     @functools.cached_property
@@ -164,18 +164,10 @@ class Sequences:
         """
         ends = np.cumsum(self.lengths)
         order = np.argsort(-self.lengths, kind="stable")
-        for group in _batches(order, self.lengths, max_words):
+        for part in batches(self.lengths[order].tolist(), max_words):
+            group = order[part]
             _, indices = _ranges(ends[group] - self.lengths[group], ends[group])
             yield self.lengths[group], indices
-
-
-def _borders(docs: Sequence[Doc], get_spans: SpanGetter | None) -> tuple[np.ndarray, np.ndarray]:
-    offset, pairs = 0, []
-    for doc, spans in zip(docs, spans_of(docs, get_spans), strict=True):
-        pairs += [(offset + span.start, offset + span.end) for span in spans]
-        offset += len(doc)
-    borders = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return borders[:, 0], borders[:, 1]
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -187,12 +179,14 @@ def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return ranges, np.arange(len(ranges)) + shift[ranges]
 
 
-def _batches(order: np.ndarray, lengths: np.ndarray, max_words: int) -> Iterator[np.ndarray]:
+def batches(lengths: Sequence[int], max_words: int) -> Iterator[slice]:
+    """Yield slices of consecutive texts of these lengths. Each slice has at most `max_words` words, or is one longer
+    text."""
     start = total = 0
-    for stop, length in enumerate(lengths[order].tolist()):
-        if total and total + length > max_words:
-            yield order[start:stop]
+    for stop, length in enumerate(lengths):
+        if stop > start and total + length > max_words:
+            yield slice(start, stop)
             start, total = stop, 0
         total += length
-    if total:
-        yield order[start:]
+    if start < len(lengths):
+        yield slice(start, len(lengths))

@@ -21,12 +21,9 @@ def ElmoEnhanced_v1(
     """Build an encoder with ELMo vectors concatenated to the embeddings x of the tokens, to the outputs h of
     the encoder, or to both: [x ; ELMo] -> encode -> [h ; ELMo] (Peters et al. 2018, section 3.3).
 
-    The output is (n_tokens, width) per Doc. The width is the output width of `encode`, plus the width of the
-    ELMo vectors if `output` is given.
-
-    The layers `input` and `output` are separate: each has a scalar mix with its own weights. They are also
-    the refs "input" and "output" of the model. The input of `encode` is projected to the width that `encode`
-    expects (see `project_to_width`).
+    The output is (n_tokens, width) per Doc. The input of `encode` is projected to the width that `encode`
+    expects (see `project_to_width`). The layers `input` and `output` have separate scalar mixes, and are the refs
+    "input" and "output" of the model.
 
     Args:
         encode: the encoder that computes h, such as `spacy.TorchBiLSTMEncoder.v1`.
@@ -101,10 +98,8 @@ def project_to_width(
     """
     width = encode.maybe_get_dim("nI") or encode.maybe_get_dim("nO")
     # dropout = 0.0, not None, because [training] dropout changes only layers that have a dropout.
-    maxout = Maxout(nO=width, nP=3, normalize=True, dropout=0.0)
-    return Model(
-        "elmo-project-to-width", forward, init=init, dims={"nO": width}, layers=[with_array(maxout)]
-    )
+    layers: list[Model] = [with_array(Maxout(nO=width, nP=3, normalize=True, dropout=0.0))]
+    return Model("elmo-project-to-width", forward, init=init, dims={"nO": width}, layers=layers)
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
@@ -119,8 +114,4 @@ def forward(
 ) -> tuple[list[Floats2d], Callable]:
     """Apply the Maxout layer if it has weights. Otherwise, return X unchanged."""
     maxout = model.layers[0]
-    return maxout(X, is_train) if maxout.has_dim("nI") else (X, _same)
-
-
-def _same(gradient: list[Floats2d]) -> list[Floats2d]:
-    return gradient
+    return maxout(X, is_train) if maxout.has_dim("nI") else (X, lambda gradient: gradient)

@@ -11,11 +11,10 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..encode.encoder import layers_and_width
-from ..factory_options import flatten_options
 from ..layer_source import LayerSource
 from ..not_saved import NotSaved
 from ..store.extensions import numbers_of
-from .scalar_mix import MixOptions, mix_layers, scalar_mix
+from .scalar_mix import LayerChoice, MixOptions, mix_layers, scalar_mix
 
 _SENTINEL = "elmo_listener"
 
@@ -25,10 +24,8 @@ class ListenerState(NotSaved):
 
     A listener has a link to an `elmo` component of each pipeline that contains the listener: two pipelines
     share a component that one has sourced from the other. The links are weak references, so a pipeline can be
-    deleted. (`Elmo.listener_map` is spaCy's list, without the listeners of disabled components.)
-
-    A copy of a listener (`nlp.rehearse` makes such copies) has the same links. If a whole pipeline is copied,
-    the new listeners are linked to the new `elmo` component.
+    deleted. A copy of a listener, as `nlp.rehearse` makes, has the same links; in a copy of a whole pipeline, it is
+    linked to the new `elmo` component.
 
     Args:
         upstream_name: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
@@ -53,10 +50,8 @@ class ListenerState(NotSaved):
         self._links = [weakref.ref(upstream) for upstream in upstreams]
 
     def source_for(self, docs: Sequence[Doc]) -> LayerSource:
-        """Return the object from which this listener reads the layers of some Docs of one pipeline.
-
-        It belongs to the linked component that has run or trains on these Docs. If no component has, it belongs
-        to the component with the vocabulary of the Docs, or else to the component that was linked last."""
+        """Return the source of the linked component that has run or trains on these Docs of one pipeline; if none
+        has, of the component with their vocabulary, or else of the component that was linked last."""
         upstreams = self.upstreams
         if len(upstreams) > 1:
             for upstream in upstreams:
@@ -96,9 +91,13 @@ class ListenerState(NotSaved):
         return copied
 
 
-@flatten_options
 def ElmoListener_v1(
-    *, width: int | None = None, upstream: str = "*", options: MixOptions
+    *,
+    width: int | None = None,
+    upstream: str = "*",
+    layers: LayerChoice = "mix",
+    dropout: float = 0.0,
+    l2: float = 0.0,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build a layer that outputs the vectors of an earlier `elmo` component of the pipeline, (n_tokens,
     width) per Doc.
@@ -107,15 +106,14 @@ def ElmoListener_v1(
         width: width of the biLM's layers; null: the width of the `elmo` component's biLM, which
             `nlp.initialize` looks up and which is saved with the model.
         upstream: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
-        options: the options of the scalar mix. In a config, every field of `MixOptions`, such as `layers` and
-            `dropout`, is an argument of this function.
+        layers, dropout, l2: the options of the scalar mix; see `MixOptions`.
     """
     return Model(
         "elmo-listener",
         forward,
         init=init,
         dims={"nO": width},
-        layers=[scalar_mix(options)],
+        layers=[scalar_mix(MixOptions(layers, dropout, l2))],
         attrs={_SENTINEL: ListenerState(upstream, width)},
     )
 

@@ -1,5 +1,4 @@
-"""The scalar mix, a thinc layer, and its options. A scalar mix is a weighted sum of a biLM's layers, with
-weights that are learned for a task.
+"""The scalar mix, a thinc layer: a weighted sum of a biLM's layers, with weights that are learned for a task.
 
 Each listener and each `ElmoTok2Vec` has its own scalar mix.
 """
@@ -9,16 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from thinc.api import Model, Ops
+from thinc.api import Model
 from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..not_saved import NotSaved
 
 LayerChoice = Literal["mix", "average", "top"] | int
 
-_EPSILON = 1e-12  # added to the variance, as in bilm-tf
 _NAME = "elmo-mix"
-_NOT_INITIALIZED = "The mix of the biLM's layers has no weights yet: call nlp.initialize()"
 
 
 @dataclass(frozen=True)
@@ -30,10 +27,6 @@ class MixOptions(NotSaved):
     """Combination of the layers: "mix" (the weighted sum γ Σ softmax(s)_l h_l over the layers h_l, where the
     scalars s and γ are learned), "average", "top" (only the last layer), or the index of one layer (0 is the
     context-free layer)."""
-    grad_factor: float = 1.0
-    """Factor by which the gradient for the biLM is multiplied. The gradients of the mix's own parameters do
-    not change. The factor weighs this listener against other listeners of the same biLM. With Adam, the same
-    factor for all listeners has no effect."""
     dropout: float = 0.0
     """Dropout rate of the output values in training. The setting `dropout` in the `[training]` block of the
     config does not change this rate."""
@@ -41,10 +34,6 @@ class MixOptions(NotSaved):
     """The regularization weight λ of Peters et al. (2018). The term λ Σ s², where s are the learned scalars of
     "mix", is added to the loss of each batch, and draws the mix towards the average. In the paper, the loss
     is a mean. In most spaCy components, the loss is a sum over words, so λ = 1 has hardly any effect."""
-    layer_norm: bool = False
-    """True: each vector of each layer is normalized to mean 0 and variance 1, without a learned scale. bilm-tf
-    and AllenNLP use the mean and variance of all words in a batch instead. So with these libraries, a vector
-    depends on the other Docs in the batch."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1:
@@ -58,7 +47,6 @@ def scalar_mix(options: MixOptions) -> Model[list[Floats3d], list[Floats2d]]:
     The input is (layers, n_tokens, width) per Doc; the output is (n_tokens, width) per Doc. The initial mix
     is the average. The parameter "scalars" stores s. The parameter "scale" stores γ - 1, because spaCy's
     optimizer decays every parameter towards 0.
-
     """
     params: dict[str, Any] = {"scalars": None, "scale": None} if options.layers == "mix" else {}
     return Model(
@@ -108,41 +96,58 @@ def mix_layers(
         The mixed vectors of each Doc, (n_tokens, width), and the function for the backward pass, which returns the
         gradient of the layers; an empty list if it is not computed.
     """
-    options: MixOptions = mix.attrs["options"]
     if not layers:
-        return [], _nothing
+        return [], lambda d_mixed: []
     _check_shapes(mix, layers)
-    xp = mix.ops.xp
+    xp, dropout = mix.ops.xp, mix.attrs["options"].dropout
     # One large operation is faster than one operation per Doc.
     flat: Any = layers[0] if len(layers) == 1 else xp.concatenate(layers, axis=1)
     if flat.dtype == "float16":
         flat = flat.astype("float32")
     bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in layers), initial=0)))
-    normed, unnorm = _normalize(mix.ops, flat) if options.layer_norm else (flat, _same)
-    mixed, unmix = _mix(mix, normed)
+    mixed, unmix = _mix(mix, flat, trained)
     mask: Any = 1.0
-    if is_train and options.dropout:
-        mask = mix.ops.get_dropout_mask(mixed.shape, options.dropout)
+    if is_train and dropout:
+        mask = mix.ops.get_dropout_mask(mixed.shape, dropout)
         mixed = mixed * mask
 
     def backprop(d_mixed: list[Floats2d]) -> list[Floats3d]:
-        d_normed = unmix(
-            xp.concatenate(d_mixed, axis=0) * mask, trained and options.grad_factor != 0
-        )
-        if d_normed is None:
-            return []
-        d_flat = unnorm(d_normed) * options.grad_factor
-        return [d_flat[:, start:end] for start, end in bounds]
+        d_flat = unmix(xp.concatenate(d_mixed, axis=0) * mask)
+        return [] if d_flat is None else [d_flat[:, start:end] for start, end in bounds]
 
     return [mixed[start:end] for start, end in bounds], backprop
 
 
-def _check_shapes(model: Model, X: list[Floats3d]) -> None:
+def is_mix(model: Model) -> bool:
+    """Return True if a thinc layer is a `scalar_mix`."""
+    return model.name == _NAME
+
+
+def mix_weights(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, Any]:
+    """Return the weight of each layer in a scalar mix, (layers,), and the factor γ by which the weighted sum
+    is multiplied. The sum of the weights is 1."""
+    layers, xp = _number_of_layers(mix), mix.ops.xp
+    if (chosen := _chosen_layer(mix, layers)) is not None:
+        return xp.eye(layers, dtype="f")[chosen], 1.0
+    scalars: Any = mix.ops.alloc1f(layers)
+    gamma = 1.0
+    if "scalars" in mix.param_names:
+        scalars, gamma = mix.get_param("scalars"), 1 + mix.get_param("scale")[0]
+    weights = xp.exp(scalars - scalars.max())
+    return weights / weights.sum(), gamma
+
+
+def _number_of_layers(mix: Model) -> int:
+    layers = mix.maybe_get_dim("nL")
+    if layers is None:
+        raise ValueError("The mix of the biLM's layers has no weights yet: call nlp.initialize()")
+    return layers
+
+
+def _check_shapes(mix: Model, X: list[Floats3d]) -> None:
     """Check the shape of the layers, because a mix without learned weights would accept the layers of any
     biLM, and the next thinc layer would fail with a misleading error."""
-    layers, width = model.maybe_get_dim("nL"), model.maybe_get_dim("nO")
-    if None in (layers, width):
-        return
+    layers, width = _number_of_layers(mix), mix.get_dim("nO")
     for x in X:
         if (len(x), x.shape[2]) != (layers, width):
             raise ValueError(
@@ -154,35 +159,8 @@ def _check_shapes(model: Model, X: list[Floats3d]) -> None:
             )
 
 
-def is_mix(model: Model) -> bool:
-    """Return True if a thinc layer is a `scalar_mix`."""
-    return model.name == _NAME
-
-
-def mix_weights(mix: Model[list[Floats3d], list[Floats2d]]) -> tuple[Floats1d, float]:
-    """Return the weight of each layer in a scalar mix, (layers,), and the factor γ by which the weighted sum
-    is multiplied. The sum of the weights is 1."""
-    layers = mix.maybe_get_dim("nL")
-    if layers is None:
-        raise ValueError(_NOT_INITIALIZED)
-    chosen = _chosen_layer(mix, layers)
-    if chosen is None:
-        return _weights(mix, layers)
-    weights = mix.ops.alloc1f(layers)
-    weights[chosen] = 1
-    return weights, 1.0
-
-
-def _nothing(d_mixed: list[Floats2d]) -> list[Any]:
-    return []
-
-
-def _same(gradient: Floats3d) -> Floats3d:
-    return gradient
-
-
-def _chosen_layer(model: Model, layers: int) -> int | None:
-    choice = model.attrs["options"].layers
+def _chosen_layer(mix: Model, layers: int) -> int | None:
+    choice = mix.attrs["options"].layers
     if choice == "top":
         return layers - 1
     if isinstance(choice, str):
@@ -195,63 +173,23 @@ def _chosen_layer(model: Model, layers: int) -> int | None:
     return choice % layers
 
 
-def _mix(model: Model, h: Floats3d) -> tuple[Floats2d, Callable[[Floats2d, bool], Any]]:
+def _mix(mix: Model, h: Floats3d, trained: bool) -> tuple[Floats2d, Callable[[Floats2d], Any]]:
     """Return the mix, (tokens, width), of the layers h, (layers, tokens, width), and the function for the
     backward pass."""
-    ops, layers = model.ops, len(h)
-    if (chosen := _chosen_layer(model, layers)) is not None:
+    xp: Any = mix.ops.xp
+    weights, gamma = mix_weights(mix)
+    chosen = _chosen_layer(mix, len(h))
+    mean: Any = xp.tensordot(weights, h, axes=1) if chosen is None else h[chosen]
 
-        def backprop_chosen(dy: Floats2d, inputs: bool) -> Floats3d | None:
-            if not inputs:
-                return None
-            dh = ops.alloc3f(*h.shape)
-            dh[chosen] = dy
-            return dh
-
-        # Copied, because `h` may belong to the cache or to a Doc, and the next layer may write into its input.
-        return h[chosen].copy(), backprop_chosen
-    weights, gamma = _weights(model, layers)
-    scalars = model.get_param("scalars") if "scalars" in model.param_names else None
-    mean = ops.xp.tensordot(weights, h, axes=1)
-
-    def backprop(dy: Floats2d, inputs: bool) -> Floats3d | None:
-        if scalars is not None:
+    def backprop(dy: Floats2d) -> Floats3d | None:
+        if "scalars" in mix.param_names:
             # The gradient with respect to the softmaxed weights.
-            d_weights = gamma * ops.xp.tensordot(h, dy, axes=((1, 2), (0, 1)))
+            d_weights = gamma * xp.tensordot(h, dy, axes=((1, 2), (0, 1)))
             d_scalars = weights * (d_weights - (weights * d_weights).sum())
-            model.inc_grad("scalars", d_scalars + 2 * model.attrs["options"].l2 * scalars)
-            model.inc_grad("scale", (mean * dy).sum().reshape(1))
-        return (gamma * weights)[:, None, None] * dy if inputs else None
+            l2 = mix.attrs["options"].l2
+            mix.inc_grad("scalars", d_scalars + 2 * l2 * mix.get_param("scalars"))
+            mix.inc_grad("scale", (mean * dy).sum().reshape(1))
+        return (gamma * weights)[:, None, None] * dy if trained else None
 
+    # No view, because `h` may belong to the cache or to a Doc, and the next layer may write into its input.
     return gamma * mean, backprop
-
-
-def _weights(model: Model, layers: int) -> tuple[Floats1d, Any]:
-    """Return the weights of the layers, softmax(s), and the factor γ. If the mix has no learned parameters,
-    all weights are equal and γ is 1."""
-    if "scalars" not in model.param_names:
-        return _softmax(model.ops, model.ops.alloc1f(layers)), 1.0
-    if not model.has_param("scalars"):
-        raise ValueError(_NOT_INITIALIZED)
-    return _softmax(model.ops, model.get_param("scalars")), 1 + model.get_param("scale")[0]
-
-
-def _softmax(ops: Ops, scalars: Any) -> Floats1d:
-    weights = ops.xp.exp(scalars - scalars.max())
-    return weights / weights.sum()
-
-
-def _normalize(ops: Ops, x: Any) -> tuple[Floats3d, Callable[[Floats3d], Floats3d]]:
-    """Normalize each vector (last axis of `x`) to mean 0 and variance 1, and return the result and the
-    function for the backward pass. The zero vectors of whitespace tokens stay zero."""
-    centered = x - x.mean(axis=-1, keepdims=True)
-    variance = (centered**2).mean(axis=-1, keepdims=True)
-    # 0 for the vectors that stay zero, so that they also get no gradient, which the loss of the biLM would count.
-    inverse = (variance > 0) / ops.xp.sqrt(variance + _EPSILON)
-    normed = centered * inverse
-
-    def backprop(d: Any) -> Floats3d:
-        d_along = (d * normed).mean(axis=-1, keepdims=True)
-        return inverse * (d - d.mean(axis=-1, keepdims=True) - normed * d_along)
-
-    return normed, backprop

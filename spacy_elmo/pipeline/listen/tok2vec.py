@@ -1,7 +1,6 @@
 """`spacy-elmo.ElmoTok2Vec.v1`: a thinc layer with its own biLM and scalar mix. `nlp.replace_listeners`
 replaces listeners by this layer."""
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,20 +9,28 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from ...bilm.config import Precision
+from ...weight_names import AUTO
 from ..encode.encoder import configure, is_initializing, layers_and_width, shim_of, zeros
-from ..factory_options import BiLMOptions, flatten_options
-from .scalar_mix import MixOptions, mix_layers, scalar_mix
+from ..factory_options import BiLMOptions, SpanGetter, Start, StoredDType
+from .scalar_mix import LayerChoice, MixOptions, mix_layers, scalar_mix
 
 _ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
 _LISTENER = "spacy-elmo.ElmoListener.v1"
 
 
-@flatten_options
 def ElmoTok2Vec_v1(
     *,
     bilm: Model[list[Doc], list[Floats3d]],
-    bilm_options: BiLMOptions,
-    mix_options: MixOptions,
+    weights: str | None = AUTO,
+    frozen: bool = True,
+    get_spans: SpanGetter | None = None,
+    dtype: StoredDType = "float32",
+    start: Start = "zero",
+    precision: Precision = "float32",
+    layers: LayerChoice = "mix",
+    dropout: float = 0.0,
+    l2: float = 0.0,
     width: int | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build a thinc layer with its own biLM and scalar mix, which needs no `elmo` component. The output is
@@ -31,14 +38,13 @@ def ElmoTok2Vec_v1(
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
-        bilm_options: the options of the biLM. In a config, every field of `BiLMOptions` is an argument of
-            this function.
-        mix_options: the options of the scalar mix. In a config, every field of `MixOptions` is an argument.
+        weights, frozen, get_spans, dtype, start, precision: the options of the biLM; see `BiLMOptions`.
+        layers, dropout, l2: the options of the scalar mix; see `MixOptions`.
         width: width of the biLM's layers; null: the width is read when the biLM is loaded, which is too late
             for the layers of an entity linker.
     """
-    configure(bilm, bilm_options)
-    return _chain(bilm, scalar_mix(mix_options), width)
+    configure(bilm, BiLMOptions(weights, frozen, get_spans, dtype, start, precision))
+    return _chain(bilm, scalar_mix(MixOptions(layers, dropout, l2)), width)
 
 
 def _chain(bilm: Model, mix: Model, width: int | None) -> Model[list[Doc], list[Floats2d]]:
@@ -67,7 +73,7 @@ def forward(
     if is_initializing():
         return mix_layers(mix, zeros(bilm, docs), is_train, trained=False)
     layers, backward = bilm(docs, is_train)
-    mixed, unmix = mix_layers(mix, layers, is_train, trained=bool(shim_of(bilm).trainable))
+    mixed, unmix = mix_layers(mix, layers, is_train, trained=not shim_of(bilm).options.frozen)
 
     def backprop(d_mixed: list[Floats2d]) -> list[Doc]:
         if d_layers := unmix(d_mixed):
@@ -78,13 +84,8 @@ def forward(
 
 
 def replace_listener(copied: Model, listener: Model, upstream: Any) -> Model:
-    """Build the `ElmoTok2Vec_v1` that replaces a listener in `nlp.replace_listeners`.
-
-    Args:
-        copied: the copy of the `elmo` component's biLM that spaCy has made.
-        listener: the listener. The new layer gets a copy of the listener's scalar mix.
-        upstream: not used.
-    """
+    """Build the `ElmoTok2Vec_v1` that replaces a listener in `nlp.replace_listeners`, from the copy of the `elmo`
+    component's biLM that spaCy has made, and a copy of the listener's scalar mix."""
     return _chain(copied, listener.layers[0].copy(), listener.maybe_get_dim("nO"))
 
 
@@ -109,36 +110,23 @@ class ReplaceListenerConfig:
 
         Args:
             bilm: the `model` block of the `elmo` component.
-            consumer: the `tok2vec` block of the component with the listener. The listener can be at any depth
-                of the block. If the block contains several listeners, spaCy does not say which listener it
-                replaces, so this function uses the options of the first. If the listeners have different
-                options, a warning says that `nlp.replace_listeners` needs the paths of the listeners in the
-                order of the config.
+            consumer: the `tok2vec` block of the component with the listener, at any depth. spaCy does not say which
+                of several listeners it replaces, so it must be the first in the block: pass the paths to
+                `nlp.replace_listeners` in the order of the config.
         """
         upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
-        defaults = {**asdict(MixOptions()), "width": None}
-        mixes = {
-            path: {name: block.get(name, default) for name, default in defaults.items()}
-            for path, block in _listener_blocks(consumer, upstreams)
+        listener = next(_listener_blocks(consumer, upstreams), {})
+        mix = {
+            name: listener.get(name, default)
+            for name, default in {**asdict(MixOptions()), "width": None}.items()
         }
-        first, *others = mixes.values() or [defaults]
-        if any(other != first for other in others):
-            warnings.warn(
-                f"A component has several listeners to {self.upstream!r} with different options, and spaCy does not say"
-                " which one it replaces. They are replaced in the order of the config. Pass the paths to"
-                f" nlp.replace_listeners in this order too: {', '.join(mixes)}",
-                UserWarning,
-                stacklevel=2,
-            )
-        return {"@architectures": _ARCHITECTURE, "bilm": dict(bilm), **self.options, **first}
+        return {"@architectures": _ARCHITECTURE, "bilm": dict(bilm), **self.options, **mix}
 
 
-def _listener_blocks(
-    block: Any, upstreams: tuple[str, ...], path: str = "model.tok2vec"
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _listener_blocks(block: Any, upstreams: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
     if not isinstance(block, Mapping):
         return
     if block.get("@architectures") == _LISTENER and block.get("upstream", "*") in upstreams:
-        yield path, block
-    for name, inner in block.items():
-        yield from _listener_blocks(inner, upstreams, f"{path}.{name}")
+        yield block
+    for inner in block.values():
+        yield from _listener_blocks(inner, upstreams)

@@ -18,9 +18,6 @@ from ..factory_options import SpanGetter
 
 # Approximate memory of an entry without its layers.
 _ENTRY_BYTES = 200
-MOST_KEYS = 200_000
-"""Number of Docs after which the cache remembers no more Docs. The keys of so many Docs need about 20
-megabytes."""
 
 # One lock for all caches, because an attribute that is a lock cannot be copied, and so that a forked process can
 # replace it.
@@ -34,8 +31,7 @@ def renew_lock() -> None:
 
 
 class LayerCache:
-    """A cache of recently used layers of Docs. The key of a Doc is a hash of its words and of the positions
-    of the spans that the biLM processes. A change of the weights empties the cache.
+    """A cache of recently used layers of Docs (see `keys_of`). A change of the weights empties the cache.
 
     The Docs themselves cannot keep their layers, because training makes new copies of the Docs in every
     epoch. A copied or unpickled cache is empty, but has the same size limit. Several threads can use a cache
@@ -49,21 +45,16 @@ class LayerCache:
         self.megabytes = megabytes
         self.in_use = False
         """True if training has begun, so that predicted Docs may be dev Docs, which come again."""
-        self._empty("")
-
-    def _empty(self, version: str) -> None:
-        self._version = version
+        self._version, self._bytes = "", 0
         self._layers: OrderedDict[bytes, Floats3d] = OrderedDict()
-        self._bytes = 0
-        self._asked: set[bytes] = set()
-        """The keys of Docs that have been predicted once. The next time, the cache stores their layers."""
 
     def find(self, keys: Sequence[bytes], version: str) -> list[Any]:
         """Return the layers for each key; None if they are not cached. `version` identifies the current weights
         (see `BiLMShim.version`): layers of other weights are removed."""
         with _lock:
             if self._version != version:
-                self._empty(version)
+                self._version, self._bytes = version, 0
+                self._layers.clear()
             found = [self._layers.get(key) for key in keys]
             for key, layers in zip(keys, found, strict=True):
                 if layers is not None:
@@ -76,26 +67,20 @@ class LayerCache:
         """Add the layers that the weights `version` have computed, if these are still the weights of the cache.
 
         Args:
-            evict: remove the least recently used layers if space is needed. If false, remove no layers, and store
-                the layers of a Doc only if this is the second call with the Doc.
+            evict: remove the least recently used layers if space is needed. If false, store only what fits.
         """
+        capacity = self.megabytes * 1e6
         with _lock:
             for key, array in zip(keys, layers, strict=True):
+                size = _ENTRY_BYTES + array.nbytes
                 if self._version != version or key in self._layers:
                     continue
-                if evict or key in self._asked:
-                    self._store(key, array, evict)
-                elif len(self._asked) < MOST_KEYS:
-                    self._asked.add(key)
-
-    def _store(self, key: bytes, layers: Floats3d, evict: bool) -> None:
-        size, capacity = _ENTRY_BYTES + layers.nbytes, self.megabytes * 1e6
-        if size > (capacity if evict else capacity - self._bytes):
-            return
-        self._layers[key] = layers
-        self._bytes += size
-        while self._bytes > capacity:
-            self._bytes -= _ENTRY_BYTES + self._layers.popitem(last=False)[1].nbytes
+                if size > (capacity if evict else capacity - self._bytes):
+                    continue
+                self._layers[key] = array
+                self._bytes += size
+                while self._bytes > capacity:
+                    self._bytes -= _ENTRY_BYTES + self._layers.popitem(last=False)[1].nbytes
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LayerCache, (self.megabytes,)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from spacy.attrs import IDX
 from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats1d, Floats2d, Floats3d
-from thinc.util import is_xp_array
 
 # The key has the form of spaCy's keys for extension values, so `as_doc` and `from_docs` drop it too. `from_docs` warns
 # with this name (W101). It contains a space, so it is not the name of a user's extension.
@@ -25,33 +22,20 @@ def install_extensions() -> None:
     """Register the extension attributes `_.elmo` and `_.elmo_layers` of Doc, Span and Token.
 
     Every new `elmo` component calls this function. Call it yourself in a process without an `elmo` component,
-    for example to read a `DocBin` with vectors. If other code has already registered an extension with one of
-    these names, that extension stays, and this function warns once.
+    for example to read a `DocBin` with vectors.
     """
-    _install(Doc, "elmo_layers", layers_of, _set_doc_layers)
-    _install(Span, "elmo_layers", _span_layers, _refuse)
-    _install(Token, "elmo_layers", _token_layers, _refuse)
-    _install(Doc, "elmo", _doc_vectors, _set_doc_vectors)
-    _install(Span, "elmo", span_vector, _refuse)
-    _install(Token, "elmo", token_vector, _refuse)
-
-
-_warned: set[tuple[type, str]] = set()
-
-
-def _install(cls: Any, name: str, getter: Callable, setter: Callable) -> None:
-    if not cls.has_extension(name):
-        cls.set_extension(name, getter=getter, setter=setter)
-    elif cls.get_extension(name)[2] is not getter and (cls, name) not in _warned:
-        _warned.add((cls, name))
-        owner = cls.__name__.lower()
-        warnings.warn(
-            f"{owner}._.{name} is already an extension of your code or of another package, so it does not return the"
-            f" ELMo vectors. To get them there, rename your extension, or call"
-            f" {cls.__name__}.remove_extension({name!r}) before the elmo component is made",
-            UserWarning,
-            stacklevel=3,
-        )
+    attributes: tuple[tuple[Any, str, Any, Any], ...] = (
+        (Doc, "elmo_layers", layers_of, _set_doc_layers),
+        (Span, "elmo_layers", _span_layers, _refuse),
+        (Token, "elmo_layers", _token_layers, _refuse),
+        (Doc, "elmo", _doc_vectors, _set_doc_vectors),
+        (Span, "elmo", span_vector, _refuse),
+        (Token, "elmo", token_vector, _refuse),
+    )
+    for cls, name, getter, setter in attributes:
+        # spaCy raises an error if another extension has this name.
+        if not cls.has_extension(name) or cls.get_extension(name)[2] is not getter:
+            cls.set_extension(name, getter=getter, setter=setter)
 
 
 class StoredLayers(dict[str, dict[str, Any]]):
@@ -59,8 +43,7 @@ class StoredLayers(dict[str, dict[str, Any]]):
     name of a component to a dict with the array `layers` (the layers, or their average), and the array
     `starts`, (n_tokens,), with the character offset of each token for which the layers were computed.
 
-    The attributes have no meaning in another process, so a saved Doc contains only the dict. Copies of the
-    Doc keep the attributes.
+    The attributes have no meaning in another process, so only copies of the Doc keep them.
     """
 
     def __init__(self, *stored: Any) -> None:
@@ -94,14 +77,10 @@ def starts_of(doc: Doc) -> np.ndarray:
 def store_layers(
     doc: Doc, component: str, layers: Floats3d | Floats2d, version: str | None = None
 ) -> None:
-    """Store the layers from a component, or the average of these layers, on a Doc. Arrays from other
-    components stay on the Doc.
+    """Store the layers from a component, or the average of these layers, on a Doc. `version` identifies the weights
+    (`BiLMShim.version`), if they are known. Arrays from other components stay on the Doc.
 
     The arrays are in `doc.user_data`, so `to_bytes`, `DocBin` and `nlp.pipe(n_process=2)` keep the arrays.
-
-    Args:
-        component: name of the component.
-        version: identifier of the weights (`BiLMShim.version`); None: the weights are unknown.
     """
     stored = stored_on(doc)
     stored.pop(component, None)  # so that the component that ran last comes last
@@ -135,14 +114,11 @@ def layers_of(doc: Doc, name: str | None = None) -> Floats3d | None:
     component that has stored the layers.
 
     Args:
-        doc: a Doc.
+        doc: a Doc. After it was retokenized, the component must run again.
         name: name of the component; None: the component that ran last, as for `doc._.elmo_layers`.
 
     Returns:
         The layers; None if the component has stored no layers, or only their average.
-
-    Raises:
-        ValueError: the Doc was retokenized after the layers were computed.
     """
     array = _array_of(doc, 0, len(doc), name)
     return array if array is not None and array.ndim == 3 else None
@@ -159,10 +135,7 @@ def _is_current(doc: Doc, starts: np.ndarray, start: int = 0, end: int | None = 
 
 def _array_of(doc: Doc, start: int, end: int, name: str | None = None) -> Any:
     """Check that the tokens `doc[start:end]` are those for which layers were computed, and return the array that
-    a component has stored on the Doc: the layers, or, with the option `store = "average"`, their average.
-
-    If `name` is None, the array is that of the component that ran last.
-    """
+    a component has stored on the Doc: the layers, or their average. None: the component that ran last."""
     stored = doc.user_data.get(_KEY)
     if not stored or name not in (None, *stored):
         return None
@@ -191,10 +164,6 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
     if layers is None:
         doc.user_data.pop(_KEY, None)
         return
-    if not is_xp_array(layers):
-        raise ValueError(
-            f"doc._.elmo_layers must be an array of numpy or cupy, not a {type(layers).__name__}: convert it to one"
-        )
     if layers.ndim != 3 or layers.shape[1] != len(doc):
         raise ValueError(
             f"doc._.elmo_layers must have the shape (layers, {len(doc)}, width) for this Doc, not {layers.shape}"

@@ -40,10 +40,7 @@ def mapped_zeros(xp: Any, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def mapped_copy(array: Any) -> Any:
-    """Return a copy of an array, in memory from `mapped_zeros`.
-
-    For example, a slice of a large array keeps the whole array in memory, but a copy of the slice does not.
-    """
+    """Return a copy of an array, in memory from `mapped_zeros`. A slice would keep the whole array in memory."""
     copied = mapped_zeros(get_array_module(array), array.shape, array.dtype)
     copied[...] = array
     return copied

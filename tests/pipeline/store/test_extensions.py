@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import spacy
-import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from spacy.tokens import Doc, DocBin, Span, Token
 
-from spacy_elmo.pipeline.store import extensions
 from spacy_elmo.pipeline.store.extensions import install_extensions, store_layers, stored_layers
 
 NLP = spacy.blank("en")
@@ -72,9 +70,6 @@ def test_set_layers_are_a_copy(doc):
 
 
 def test_wrong_values(doc):
-    for value, kind in ((LAYERS.tolist(), "list"), (torch.from_numpy(LAYERS), "Tensor")):
-        with pytest.raises(ValueError, match=f"numpy or cupy, not a {kind}"):
-            doc._.elmo_layers = value
     with pytest.raises(ValueError, match=r"\(layers, 4, width\) for this Doc, not \(2, 3, 3\)"):
         doc._.elmo_layers = LAYERS[:, :3]
     with pytest.raises(ValueError, match="set doc._.elmo_layers"):
@@ -160,25 +155,13 @@ def test_parts_and_wholes_start_without(doc, copy_user_data):
         assert Doc.from_docs([doc, doc])._.elmo is None
 
 
-@pytest.mark.parametrize("name", ["elmo", "elmo_layers"])
 @pytest.mark.parametrize("owner", [Doc, Span, Token])
-def test_other_peoples_extensions_stay(monkeypatch, owner, name):
-    """Those of the other classes are those of spacy-elmo, and the Doc still has its layers."""
-    monkeypatch.setattr(extensions, "_warned", set())
+def test_other_peoples_extensions_stay(owner):
     install_extensions()
-    kept = {cls: cls.remove_extension(name) for cls in (Doc, Span, Token)}
+    _, _, getter, setter = owner.remove_extension("elmo")
+    owner.set_extension("elmo", default="mine")
     try:
-        owner.set_extension(name, default="mine")
-        with pytest.warns(UserWarning, match=rf"^{owner.__name__.lower()}\._\.{name} ") as caught:
+        with pytest.raises(ValueError, match="E090.*elmo"):
             install_extensions()
-        install_extensions()
-        assert len(caught) == 1
-        doc = Doc(NLP.vocab, words=["a", "b", " ", "c"])
-        store_layers(doc, "elmo", LAYERS)
-        things = {Doc: doc, Span: doc[1:3], Token: doc[0]}
-        actual = {cls: getattr(thing._, name) for cls, thing in things.items()}
-        assert [cls for cls in actual if isinstance(actual[cls], str)] == [owner]
-        assert stored_layers(doc, "elmo") is LAYERS
     finally:
-        for cls, (_, _, getter, setter) in kept.items():
-            cls.set_extension(name, getter=getter, setter=setter, force=True)
+        owner.set_extension("elmo", getter=getter, setter=setter, force=True)
