@@ -36,20 +36,6 @@ def test_all_problems_at_once():
         assert part in message
 
 
-def test_a_config_of_a_pipeline():
-    """The error names the unknown sections, but not each of their settings."""
-    with pytest.raises(ValueError) as error:
-        PretrainConfig.read(
-            {"components": {"ner": "x" * 1000}, "training": {"dropout": "y" * 1000}}
-        )
-    dropout, components = str(error.value).split("\n")[1:]
-    assert dropout.startswith("  [training] dropout = 'yyyy") and "valid number" in dropout
-    assert components == (
-        "  [components]: unknown section; a pretraining config has paths, prepare, model, training, card"
-    )
-    assert len(dropout) < 250
-
-
 def test_paths_from_python():
     paths = {"raw_text": Path("a.txt"), "init": Path("first.safetensors")}
     overrides = {"training.max_steps": 1, "paths.init": Path("b.safetensors")}
@@ -94,12 +80,6 @@ def test_an_option_without_its_value_is_no_one(section, field):
     said = rf"\[{section}\] {field} = True: must not be true"
     with pytest.raises(ValueError, match=said):
         PretrainConfig.read(sections)
-
-
-def test_true_is_a_value_of_a_switch():
-    config = PretrainConfig.read({"training": {"max_tokens": 1e6}, "prepare": {"tokenized": True}})
-    assert config.prepare.tokenized is True
-    assert config.training.max_tokens == 1_000_000
 
 
 # Of the biLM without its head; the last three are the numbers published for the models of these sizes.

@@ -16,7 +16,7 @@ from spacy_elmo.pretraining import distributed as processes
 from spacy_elmo.pretraining import loss
 from spacy_elmo.pretraining.trainer import load_checkpoint
 from tests.pretraining.conftest import assert_same_weights, log_of
-from tests.processes import command, start, start_together, torchrun_variables
+from tests.processes import command, start, start_together
 
 DEADLINE = 120
 
@@ -79,15 +79,6 @@ def test_two_processes_equal_one(arguments, tmp_path, settings):
     finish(start(command, arguments("one", **settings), tmp_path / "one.txt"))
     assert_same_losses(tmp_path / "two", tmp_path / "one")
     assert (tmp_path / "two.txt.1").read_text() == ""
-
-
-def test_two_processes_learn_from_a_teacher(arguments, tmp_path):
-    finish(start(command, arguments("teacher"), tmp_path / "teacher.txt"))
-    teacher = str(tmp_path / "teacher" / "model-last.safetensors")
-    more = ["--paths.teacher", teacher, "--training.vocab_size", "null"]
-    finish(*start_together(command, [*arguments("two"), *more], tmp_path / "two.txt"))
-    finish(start(command, [*arguments("one"), *more], tmp_path / "one.txt"))
-    assert_same_losses(tmp_path / "two", tmp_path / "one")
 
 
 def test_a_signal_to_one_stops_all_and_they_resume(arguments, tmp_path):
@@ -164,21 +155,3 @@ def sum_gradients() -> None:
 
 def test_sums_of_dense_and_sparse_gradients():
     finish(*start_together(sum_gradients))
-
-
-@pytest.mark.slow
-def test_nothing_of_the_group_is_left_when_the_process_exits():
-    """Run in a new interpreter, because the module that could keep the group is imported only once."""
-    program = """
-import weakref, torch
-from spacy_elmo.pretraining import distributed
-with distributed.join(torch.device("cpu")):
-    torch.use_deterministic_algorithms(True)
-    group = weakref.ref(torch.distributed.group.WORLD)
-print(group())
-"""
-    shown = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, **torchrun_variables(1)[0]},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert shown.stdout == "None\n"

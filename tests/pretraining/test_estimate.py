@@ -3,13 +3,10 @@
 import pytest
 import torch
 
-from spacy_elmo.bilm.head import Head
-from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.estimate import estimate, statistics
 from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.source_weights import SourceWeights
-from tests import tiny
 
 CPU = torch.device("cpu")
 
@@ -80,22 +77,6 @@ def test_shares(small_corpus):
     all_types = statistics(config(vocab_size=100), small_corpus, SourceWeights())
     assert all_types.vocab_size == 7 and all_types.covered == pytest.approx(0.9)
     assert all_types.held_out_covered == pytest.approx(0.5)
-
-
-def test_the_vocabulary_of_given_weights(small_corpus):
-    bilm = tiny.bilm(tiny.config())
-    head = Head(4, bilm.config.projection)
-    vocabulary = ["<S>", "</S>", "<UNK>", "c"]
-    initial = Weights.from_bilm(bilm, head, vocabulary=vocabulary, card={})
-    given = PretrainConfig.read(
-        {
-            "paths": {"init": "given.safetensors"},
-            "model": bilm.config.to_dict(),
-            "training": {"max_steps": 1, "vocab_size": None},
-        }
-    )
-    actual = statistics(given, small_corpus, SourceWeights(initial))
-    assert (actual.vocab_size, actual.covered, actual.held_out_covered) == (4, 0, 0.25)
 
 
 @pytest.mark.parametrize(

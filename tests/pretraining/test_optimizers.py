@@ -1,7 +1,5 @@
 """Optimizers, among them Muon, compared with their formulas; learning rate and clipping."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -16,10 +14,10 @@ from spacy_elmo.pretraining.optimizers import (
     decay_groups,
     learn_rate,
     muon_matrices,
+    nearly_orthogonal,
     optimizers,
     take_step,
 )
-from spacy_elmo.pretraining.optimizers import nearly_orthogonal as orthogonalize
 from tests import tiny
 
 
@@ -179,21 +177,6 @@ def test_steps_are_those_of_the_formula(bilm, dtype, most):
         assert np.abs(change - right).max() < most * np.abs(right).max(), name
 
 
-def test_a_run_keeps_its_number_type_on_another_processor(bilm):
-    other = copy.deepcopy(bilm)
-    begun = Muon(muon_matrices(bilm), 0.01, 0.1, torch.float32)
-    resumed = Muon(muon_matrices(other), 0.01, 0.1, torch.bfloat16)
-    gradients(bilm, 0)
-    begun.step()
-    other.load_state_dict(bilm.state_dict())
-    resumed.load_state_dict(copy.deepcopy(begun.state_dict()))
-    for network, optimizer in ((bilm, begun), (other, resumed)):
-        gradients(network, 1)
-        optimizer.step()
-    for name, value in bilm.state_dict().items():
-        assert torch.equal(value, other.state_dict()[name]), name
-
-
 @pytest.mark.parametrize("negatives", [4, None])
 def test_every_number_of_every_parameter_has_one_optimizer(bilm, negatives):
     """AdamW updates what Muon does not, and one step changes every number."""
@@ -237,14 +220,6 @@ def test_small_matrices_are_left_to_adamw():
     assert actual == {id(narrow.encoder.projection.weight)}
 
 
-BOTH = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-SHAPES = [(64, 64), (64, 90), (64, 100), (64, 256), (256, 64), (96, 1024)]
-
-
-def nearly_orthogonal(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return orthogonalize(matrix[None], dtype)[0]
-
-
 def polynomial(matrix: torch.Tensor) -> torch.Tensor:
     x = matrix.double() / matrix.double().norm()
     for _ in range(5):
@@ -253,37 +228,10 @@ def polynomial(matrix: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def with_singular_values(shape: tuple[int, int], values: torch.Tensor) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(0)
-    left, right = (
-        torch.linalg.qr(torch.randn(size, min(shape), generator=generator))[0] for size in shape
-    )
-    return left * values @ right.T
-
-
-def error(result: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((result.double() - expected).norm() / expected.norm())
-
-
-@BOTH
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
-def test_it_is_the_polynomial(shape, power, dtype):
-    values = torch.arange(1.0, min(shape) + 1) ** -power
-    matrix = with_singular_values(shape, values)
-    result = nearly_orthogonal(matrix, dtype)
+@pytest.mark.parametrize(("dtype", "most"), [(torch.bfloat16, 0.08), (torch.float32, 1e-4)])
+@pytest.mark.parametrize("shape", [(64, 64), (64, 90), (64, 256), (256, 64)])
+def test_it_is_the_polynomial(shape, dtype, most):
+    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    result, expected = nearly_orthogonal(matrix[None], dtype)[0], polynomial(matrix)
     assert result.dtype == dtype
-    assert error(result, polynomial(matrix)) < {torch.bfloat16: 0.08, torch.float32: 1e-4}[dtype]
-
-
-@BOTH
-@pytest.mark.parametrize("decay", [5.0, 20.0, 80.0])
-def test_rounding_is_small_or_no_worse_than_in_torch(decay, dtype):
-    """The Gram matrix of so steep a spectrum has eigenvalues far below its rounding, which must not grow."""
-    muon = pytest.importorskip("torch.optim._muon", reason="torch 2.9 was the first to have it")
-    matrix = with_singular_values((256, 1024), torch.exp(-torch.arange(256.0) / decay))
-    expected = polynomial(matrix)
-    theirs = muon._zeropower_via_newtonschulz(matrix, (3.4445, -4.7750, 2.0315), 5, 1e-7)
-    assert error(nearly_orthogonal(matrix, dtype), expected) < max(
-        0.05, 1.1 * error(theirs, expected)
-    )
+    assert float((result.double() - expected).norm() / expected.norm()) < most

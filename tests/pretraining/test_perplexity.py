@@ -80,19 +80,6 @@ def test_equals_word_by_word_reading(bilm, head, batcher, batch_tokens, monkeypa
     assert result.unk_share == pytest.approx(2 / 15)
 
 
-def test_the_order_of_the_vocabulary_does_not_matter(bilm, head, batcher):
-    order = [4, 2, 5, 0, 3, 1]
-    other = Head(VOCAB, 5)
-    with torch.no_grad():
-        other.weight.copy_(head.weight[order])
-        other.bias.copy_(head.bias[order])
-    shuffled = Batcher(bilm, TYPES, [TYPES[row] for row in order])
-    actual = perplexity(bilm, other, shuffled, corpus(*SENTENCES))
-    whole = perplexity(bilm, head, batcher, corpus(*SENTENCES))
-    assert actual.mean == pytest.approx(whole.mean, rel=1e-6)
-    assert actual.unk_share == whole.unk_share
-
-
 def test_nothing(bilm, head, batcher):
     with pytest.raises(ValueError, match="no sentence"):
         perplexity(bilm, head, batcher, corpus())
@@ -130,13 +117,6 @@ def test_equals_the_prepared_corpus(
     monkeypatch.setattr(tokenize_module, "_CHARACTERS_PER_TASK", characters)
     found = evaluate(weights, [text_file], settings).perplexity(len(VOCABULARY))
     close(found, expected)
-
-
-def test_file_without_words(weights, tmp_path):
-    (tmp_path / "empty.txt").write_text("\n \n")
-    assert evaluate(
-        weights, [tmp_path / "empty.txt"], Prepare(tokenized=True)
-    ).targets.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(

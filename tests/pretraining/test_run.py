@@ -1,7 +1,5 @@
 """`spacy_elmo.pretrain`: raw text to a weights file in one call, and the rules for its output folder."""
 
-import threading
-
 import pytest
 from confection import Config
 
@@ -15,7 +13,6 @@ from spacy_elmo.pretraining.run import (
     Preparing,
     prepare_run_folder,
 )
-from spacy_elmo.pretraining.trainer import PretrainingStopped, load_checkpoint
 from tests.disk import tree
 from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
 
@@ -114,50 +111,20 @@ def test_the_files_of_a_corpus_are_read_once(make_run_config, tmp_path, monkeypa
     assert_same_weights(tmp_path / "run", tmp_path / "other")
 
 
-def test_a_corpus_that_cannot_be_opened_costs_no_run(make_run_config, corpus, tmp_path):
+def test_a_corpus_or_a_start_that_cannot_be_read_costs_no_run(make_run_config, corpus, tmp_path):
     given = {"paths.corpus": str(tmp_path / "corpus"), "paths.raw_text": None}
     list(pretrain(make_run_config(max_steps=2), tmp_path / "run", overrides=given))
     before = tree(tmp_path / "run")
     (tmp_path / "corpus/counts.npy").write_bytes(b"")
     with pytest.raises(ValueError, match="corpus is damaged"):
         next(pretrain(make_run_config(), tmp_path / "run", overrides=given, force=True))
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        next(
+            pretrain(
+                make_run_config(), tmp_path / "run", overrides={"paths.init": "nowhere"}, force=True
+            )
+        )
     assert tree(tmp_path / "run") == before
-
-
-def test_another_run_in_the_folder_is_refused(make_run_config, tmp_path):
-    rows = pretrain(make_run_config(), tmp_path / "run")
-    next(rows)
-    with pytest.raises(BlockingIOError, match="Another run is writing to .*run: process "):
-        next(pretrain(make_run_config(), tmp_path / "run", resume=True))
-    rows.close()
-    assert next(pretrain(make_run_config(), tmp_path / "run", resume=True)).step == 10
-    with pytest.raises(FileExistsError, match="already contains a run"):
-        next(pretrain(make_run_config(), tmp_path / "run"))
-
-
-class Watched(threading.Event):
-    """Event that is entered as a context manager."""
-
-    inside = None
-
-    def __enter__(self):
-        self.inside = True
-
-    def __exit__(self, *_):
-        self.inside = False
-
-
-def test_an_event_stops_the_run_and_is_entered_while_it_trains(make_run_config, tmp_path):
-    stop, seen = Watched(), []
-    config = make_run_config(save_every=1000, log_every=3)
-    rows = pretrain(config, tmp_path / "run", stop=stop, notify=lambda _: seen.append(stop.inside))
-    assert next(rows).step == 3
-    assert seen == [None, None, None] and stop.inside is True
-    stop.set()
-    with pytest.raises(PretrainingStopped, match="after step 4"):
-        next(rows)
-    assert stop.inside is False
-    assert load_checkpoint(tmp_path / "run")["step"] == 4
 
 
 def names(folder):

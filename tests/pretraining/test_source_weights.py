@@ -14,8 +14,6 @@ from spacy_elmo.bilm.spelling import Spelling
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus import Corpus
-from spacy_elmo.pretraining.estimate import statistics
-from spacy_elmo.pretraining.run import CorpusReady, prepare_run_folder, pretrain
 from spacy_elmo.pretraining.source_weights import (
     InitialModel,
     SourceWeights,
@@ -124,32 +122,6 @@ def test_weights_of_another_language_are_refused(make_config, corpus, given, car
         model(config, corpus)
 
 
-def test_nothing_is_deleted_for_a_start_that_cannot_be(make_config, given, tmp_path):
-    out = tmp_path / "run"
-    prepare_run_folder(out, make_config())
-    (out / "checkpoint").mkdir()
-    given.rename(out / "model-best.safetensors")
-    config = make_config()
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*given\.safetensors"):
-        next(pretrain(config, out, force=True))
-    (out / "model-best.safetensors").rename(given)
-    given.write_bytes(given.read_bytes()[:-9])
-    with pytest.raises(ValueError, match="not a readable weights file"):
-        next(pretrain(config, out, force=True))
-    assert (out / "checkpoint").exists()
-
-
-def test_a_run_with_random_weights_is_not_resumed_from_others(make_config, given, tmp_path):
-    run = pretrain(make_config(init=False), tmp_path / "run")
-    assert [next(run).step for _ in range(2)] == [5, 10]
-    run.close()
-    with pytest.raises(ValueError, match="paths.init"):
-        next(pretrain(make_config(), tmp_path / "run", resume=True))
-    given.unlink()
-    with pytest.raises((OSError, ValueError), match="given.safetensors"):
-        next(pretrain(make_config(), tmp_path / "run", resume=True))
-
-
 def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, given, tmp_path):
     """A replaced file of `paths.init` would give the rows of the head to other words."""
     config = make_config(vocab_size=None)
@@ -158,18 +130,6 @@ def test_other_words_of_as_many_rows_cannot_be_resumed(make_config, corpus, give
     dataclasses.replace(weights, vocabulary=[*GIVEN[:3], *reversed(GIVEN[3:])]).save(given)
     with pytest.raises(ValueError, match="belongs to another vocabulary"):
         next(rows_of(config, corpus, tmp_path / "run", resume=True))
-
-
-def test_the_file_is_read_once(make_config, given, tmp_path, monkeypatch):
-    reads = []
-    load = Weights.load
-    monkeypatch.setattr(Weights, "load", lambda path: reads.append(path) or load(path))
-    config, stages = make_config(vocab_size=None).model_copy(update={"model": {}}), []
-    next(pretrain(config, tmp_path / "run", notify=stages.append))
-    assert reads == [given]
-    (ready,) = (stage for stage in stages if isinstance(stage, CorpusReady))
-    assert ready.config.bilm == make_config().bilm and ready.sources.initial.vocabulary == GIVEN
-    assert statistics(ready.config, ready.corpus, ready.sources).vocab_size == len(GIVEN)
 
 
 def test_the_best_weights_are_never_worse_than_the_start(make_config, corpus, tmp_path):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.head import Head
-from spacy_elmo.bilm.kernels import native
 from spacy_elmo.bilm.likelihood import build_language_model
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import Weights
@@ -130,28 +129,6 @@ def test_a_resumed_run_needs_the_same_teacher_but_not_the_same_path(make_config,
             next(pretrain(make_config(paths, vocab_size=None), tmp_path / "broken", resume=True))
     list(pretrain(taught(make_config, moved), tmp_path / "broken", resume=True))
     assert_same_run(tmp_path / "broken", tmp_path / "unbroken")
-
-
-def test_predictions_do_not_depend_on_earlier_batches(teacher, corpus, monkeypatch):
-    """A resumed run has not seen them."""
-    monkeypatch.setattr(native, "library", lambda: None)
-    weights = Weights.load(teacher)
-    batcher = Batcher(build_language_model(weights)[0], corpus.types, weights.vocabulary)
-    batches = [
-        batcher(*corpus.train.take(np.arange(start, start + 3))) for start in range(0, 30, 3)
-    ]
-    negatives = [Negatives(15, 6, np.random.default_rng(0))] * 2
-
-    def probabilities(reader, batch):
-        classes = torch.from_numpy(batch.classes[batch.words])
-        classes = torch.cat([classes, classes[: len(batch.lengths)]]).expand(2, -1)
-        return reader(batch, classes, negatives)
-
-    warm = Teacher(weights, corpus.types, torch.device("cpu"))
-    for batch in batches:
-        fresh = Teacher(weights, corpus.types, torch.device("cpu"))
-        for one, other in zip(probabilities(warm, batch), probabilities(fresh, batch), strict=True):
-            assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
 
 
 def test_teachers_that_cannot_teach(make_config, teacher, tmp_path):

@@ -98,12 +98,6 @@ def test_digests_are_equal_for_equal_text():
     assert [digests.index(digest) for digest in digests] == [0, 1, 0, 3, 4]
 
 
-def test_nothing():
-    text = PLAIN([Passage([" "], is_tokenized=True)])
-    assert (text.types, sentences_of(text)) == ([], [])
-    assert sentences_of(TOKENIZED([])) == []
-
-
 def test_the_vocabulary_does_not_grow_with_the_text(monkeypatch):
     """Words that the vocabulary forgets are tokenized as before."""
     tokenizer = PassageTokenizer(Prepare())
