@@ -4,7 +4,8 @@
 
 It reads NAME-train.conllu, NAME-test.conllu and NAME-dev.conllu (or .conllu.xz). Without a dev part, it takes the last
 tenth of the train part. It writes OUT/text/train.spacy, OUT/dev.spacy and OUT/test.conllu. It fills in the configs: the
-files, the language (`xx` if spaCy does not know it), and the settings of the biLM that depend on the size of the text.
+files, the language (`xx` if spaCy does not know it), the settings of the biLM that depend on the size of the text, and
+those of the pipeline that suit little text.
 """
 
 import argparse
@@ -67,11 +68,33 @@ def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
             "vocab_size": min(types // 2, 100_000),
             "negatives": min(types // 4, 4096),
             "dropout": 0.1,
+            # The words are twice in the text.
             "max_epochs": 5,
             "max_tokens": None,
             "batch_tokens": 4096 if large else 1024,
             "warmup_steps": 200 if large else 50,
             "eval_every": 500 if large else 50,
+        },
+    }
+
+
+def pipeline_settings() -> dict[str, dict[str, Any]]:
+    """Return the settings of a pipeline for little text: the tasks train the biLM further, with dropout."""
+    mix = {"dropout": 0.5}
+    heads = ("tagger", "morphologizer", "lemmatizer", "parser")
+    return {
+        "components": {
+            "elmo": {"frozen": False, "dtype": "float32"},
+            "tok2vec": {"model": {"input": mix}},
+            **{name: {"model": {"tok2vec": {"*": {"elmo": mix}}}} for name in heads},
+        },
+        # Changes of case and line breaks are for chats and headlines.
+        "corpora": {"train": {"augmenter": None}},
+        "training": {
+            "dropout": 0.5,
+            # Small batches at a high rate learn more in the same time.
+            "batcher": {"size": 300},
+            "optimizer": {"learn_rate": {"initial_rate": 0.004, "warmup_steps": 100}},
         },
     }
 
@@ -119,7 +142,7 @@ def main() -> None:
     settings["paths"] = {"raw_text": str(text), "dev_text": str(dev)}
     fill(args.bilm, settings | {"prepare": {"lang": nlp.lang}})
     paths = {"train": str(text / "train.spacy"), "dev": str(dev)}
-    fill(args.pipeline, {"paths": paths, "nlp": {"lang": nlp.lang}})
+    fill(args.pipeline, pipeline_settings() | {"paths": paths, "nlp": {"lang": nlp.lang}})
 
 
 if __name__ == "__main__":
