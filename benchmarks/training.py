@@ -38,8 +38,10 @@ class Batch:
     def __init__(self, sentences: list[list[str]], classes: dict[str, int]) -> None:
         self.sentences = sentences
         self.lengths = [len(sentence) for sentence in sentences]
-        types, words = np.unique([word for s in sentences for word in s], return_inverse=True)
-        self.types, self.words = types.tolist(), words
+        types, type_of_word = np.unique(
+            [word for s in sentences for word in s], return_inverse=True
+        )
+        self.types, self.type_of_word = types.tolist(), type_of_word
         self.classes = np.array([*(classes[word] for word in self.types), START, END])
         bodies = [[classes[word] for word in sentence] for sentence in sentences]
         self.forward = torch.tensor([target for body in bodies for target in [*body, END]])
@@ -56,13 +58,13 @@ class Ours:
 
     def layers(self, batch: Batch) -> list[Tensor]:
         """Return the layers of each sentence, (L+1, n, 2P)."""
-        config, n_words = self.bilm.config, len(batch.words)
+        config, n_words = self.bilm.config, len(batch.type_of_word)
         layers = torch.empty(config.layers + 1, n_words, 2, config.projection)
         ids = self.bilm.token_ids(batch.types)
         with self.autocast:
-            for chunk in self.bilm.forward_chunks(ids, batch.words, batch.lengths, n_words):
+            for chunk in self.bilm.forward_chunks(ids, batch.type_of_word, batch.lengths, n_words):
                 for layer, values in enumerate(chunk.layers):
-                    for direction, words in enumerate(chunk.words):
+                    for direction, words in enumerate(chunk.places):
                         layers[layer, words, direction] = values[direction].float()
         return list(layers.flatten(2).split(batch.lengths, 1))
 
@@ -72,7 +74,7 @@ class Ours:
             types=np.arange(len(batch.types)),
             token_ids=self.bilm.token_ids(batch.types),
             classes=batch.classes,
-            words=batch.words,
+            type_of_word=batch.type_of_word,
             lengths=np.array(batch.lengths),
         )
         with self.autocast:

@@ -45,18 +45,18 @@ def build_language_model(weights: Weights) -> tuple[BiLM, Head]:
 
 
 def softmax_classes(
-    words: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
+    types: Sequence[str], vocabulary_rows: Mapping[str, int], spelling: Spelling
 ) -> np.ndarray:
-    """Return the vocabulary indices of K words, `<S>` and `</S>`, which the head predicts, (K + 2,).
+    """Return the vocabulary indices of K types, `<S>` and `</S>`, which the head predicts, (K + 2,).
 
     Args:
-        words: K distinct words. Unknown words get the index of `<UNK>`.
+        types: K distinct words. Unknown words get the index of `<UNK>`.
         vocabulary_rows: index of each word in the vocabulary.
         spelling: the spelling rule of the biLM. The words of the vocabulary already follow this rule.
     """
     unk = vocabulary_rows[UNK]
     return np.array(
-        [vocabulary_rows.get(word, unk) for word in [*spelling(words), BOS, EOS]], dtype=np.int64
+        [vocabulary_rows.get(word, unk) for word in [*spelling(types), BOS, EOS]], dtype=np.int64
     )
 
 
@@ -66,7 +66,7 @@ def log_probabilities(
     head: Head,
     token_ids: Tensor,
     classes: np.ndarray,
-    words: np.ndarray,
+    type_of_word: np.ndarray,
     lengths: Lengths,
     *,
     max_words: int,
@@ -76,30 +76,29 @@ def log_probabilities(
     Also compute the log-probability of the boundary that ends each sentence (`</S>` forward, `<S>` backward).
 
     Args:
-        token_ids: (K, ...) token ids of the K distinct words, from `BiLM.token_ids`.
-        classes: (K + 2,) the result of `softmax_classes` for these words.
-        words: (N,) for each of the N words of the batch, its index in `token_ids`, sentence after sentence.
+        token_ids: (K, ...) token ids of the K types, from `BiLM.token_ids`.
+        classes: (K + 2,) the result of `softmax_classes` for these types.
+        type_of_word: (N,) for each word of the batch, the index of its type in `token_ids`, sentence after sentence.
         lengths: number of words of each sentence; 0 is allowed.
         max_words: approximate number of words that are processed together. A larger batch is processed in
             chunks, with the same result.
     """
-    tokens = sequences(words, lengths, len(token_ids))
-    targets = classes[tokens]
+    targets = classes[sequences(type_of_word, lengths, len(token_ids))]
     # Positions in the concatenated sequences `<S> w1 .. wn </S>`: of the boundaries, and of the words.
     last = np.cumsum(np.asarray(lengths, dtype=np.int64) + 2) - 1
     first = np.append(0, last + 1)[:-1]
-    places = np.delete(np.arange(len(tokens)), np.stack([first, last]))
-    scores = np.empty((2, len(tokens)), dtype=np.float32)
+    word_positions = np.delete(np.arange(len(targets)), np.stack([first, last]))
+    scores = np.empty((2, len(targets)), dtype=np.float32)
     opening = head.log_softmax(opening_outputs(bilm)).cpu().numpy()
     for direction, predicted in enumerate((first + 1, last - 1)):
         scores[direction, predicted] = opening[direction, targets[predicted]]
-    for chunk in bilm.forward_chunks(token_ids, words, lengths, max_words):
+    for chunk in bilm.forward_chunks(token_ids, type_of_word, lengths, max_words):
         for direction, hidden in enumerate(chunk.layers[-1]):
-            predicted = places[chunk.words[direction]] + (1, -1)[direction]
+            predicted = word_positions[chunk.places[direction]] + (1, -1)[direction]
             chunk_targets = torch.from_numpy(targets[predicted]).to(hidden.device)
             scores[direction, predicted] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
     return LogProbabilities(
-        words=scores[:, places], closing=np.stack([scores[0, last], scores[1, first]])
+        words=scores[:, word_positions], closing=np.stack([scores[0, last], scores[1, first]])
     )
 
 

@@ -25,14 +25,13 @@ from .token_encoder import TokenCache, token_encoder
 class PackedOutput:
     """Inputs and packed outputs of the LSTM layers for a batch of B sentences (see `Packing`).
 
-    The batch has N words, of which K are distinct. Each direction processes M tokens, including boundaries. P
-    is the width of its outputs.
+    The batch has N words of K types. Each direction processes M words and boundaries. P is the width of its outputs.
     """
 
-    tokens: Tensor
-    """Vectors of the K distinct words, followed by the vectors of `<S>` and `</S>`, (K + 2, P)."""
+    types: Tensor
+    """Vectors of the K types, followed by the vectors of `<S>` and `</S>`, (K + 2, P)."""
     sequence: np.ndarray
-    """Index in `tokens` of each token of the concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,)."""
+    """The concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,); see `sequences`."""
     packing: Packing
     outputs: list[Tensor]
     """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions."""
@@ -48,8 +47,8 @@ class PackedChunk:
     Each direction processes m words in these steps, not always the same words.
     """
 
-    words: np.ndarray
-    """For both directions, the index in the batch of each word that the direction processes, (2, m)."""
+    places: np.ndarray
+    """For both directions, the place in the batch of each word that the direction processes, (2, m)."""
     layers: list[Tensor]
     """Layers 0 to L of these words, each (2, m, P). Each direction computes half of the vector of a word, of
     width P."""
@@ -121,14 +120,14 @@ class BiLM(nn.Module):
         self.encoder.set_vocabulary(vocabulary, alphabet)
 
     def token_ids(self, words: Sequence[str]) -> Tensor:
-        """Return the input of the token encoder for K words: integers, (K, ...), such as character ids,
+        """Return the input of the token encoder for K types: integers, (K, ...), such as character ids,
         (K, max_characters). The spelling rule of the configuration is applied to the words first."""
         return self.encoder.ids(self.spelling(words))
 
     def forward_packed(
         self,
         token_ids: Tensor,
-        words: np.ndarray,
+        type_of_word: np.ndarray,
         lengths: Lengths,
         *,
         state: tuple[Tensor, Tensor] | None = None,
@@ -138,29 +137,29 @@ class BiLM(nn.Module):
         """Run the token encoder and both directions of the LSTM over a batch of B sentences with N words.
 
         Args:
-            token_ids: (K, ...) token ids of the K distinct words, from `BiLM.token_ids`.
-            words: (N,) for each word, its index in `token_ids`, sentence after sentence.
+            token_ids: (K, ...) token ids of the K types, from `BiLM.token_ids`.
+            type_of_word: (N,) for each word, the index of its type in `token_ids`, sentence after sentence.
             lengths: number of words of each sentence; 0 is allowed.
             state: LSTM states before the first time step, h (L, 2, B, P) and c (L, 2, B, C), for L layers,
                 two directions, output width P and C cells; None: zeros.
             closing: also process the last boundary of each direction (`</S>` forward, `<S>` backward).
             dropout: probability with which each value in the input of an LSTM layer is set to zero.
         """
-        tokens = self.encoder(self._with_boundaries(token_ids).to(self.device))
+        types = self.encoder(self._with_boundaries(token_ids).to(self.device))
         packing = Packing.of(lengths, closing=closing)
-        sequence = sequences(words, lengths, len(token_ids))
-        # Not tokens[...], because with several threads its backward pass adds in another order each time.
-        x = nn.functional.embedding(self._index(sequence[packing.positions]), tokens)
+        sequence = sequences(type_of_word, lengths, len(token_ids))
+        # Not types[...], because with several threads its backward pass adds in another order each time.
+        x = nn.functional.embedding(self._index(sequence[packing.positions]), types)
         h, c = self._start_state(state, packing)
         outputs = self._run_layers(x, packing.batch_sizes, h, c, dropout)
         ranks = self._index(np.argsort(packing.order))
         final = (torch.stack(h)[:, :, ranks], torch.stack(c)[:, :, ranks])
-        return PackedOutput(tokens, sequence, packing, outputs, final)
+        return PackedOutput(types, sequence, packing, outputs, final)
 
     def forward_chunks(
         self,
         token_ids: Tensor,
-        words: np.ndarray,
+        type_of_word: np.ndarray,
         lengths: Lengths,
         max_words: int,
         *,
@@ -176,15 +175,16 @@ class BiLM(nn.Module):
         to the previous chunk, so training needs a single chunk.
 
         Args:
-            token_ids, words, lengths, state: see `forward_packed`. In each chunk, each distinct word is
-                encoded once.
+            token_ids, type_of_word, lengths, state: see `forward_packed`. In each chunk, each type is encoded
+                once.
             max_words: approximate number of words that each direction processes in a chunk. A chunk has at
                 least one time step.
         """
         ids = self._with_boundaries(token_ids)
         packing = Packing.of(lengths)
-        sequence = sequences(words, lengths, len(token_ids))
-        word_numbers = sequences(np.arange(len(words)), lengths, len(words))
+        sequence = sequences(type_of_word, lengths, len(token_ids))
+        n_words = len(type_of_word)
+        places = sequences(np.arange(n_words), lengths, n_words)
         h, c = self._start_state(state, packing)
         start, boundaries = 0, len(lengths)  # the first step processes the opening boundaries
         for batch_sizes in packing.chunks(max_words):
@@ -194,7 +194,7 @@ class BiLM(nn.Module):
             x = nn.functional.embedding(self._index(rows.reshape(positions.shape)), tokens)
             layers = [x, *self._run_layers(x, batch_sizes, h, c)]
             yield PackedChunk(
-                word_numbers[positions[:, boundaries:]], [layer[:, boundaries:] for layer in layers]
+                places[positions[:, boundaries:]], [layer[:, boundaries:] for layer in layers]
             )
             start, boundaries = start + positions.shape[1], 0
 
@@ -264,12 +264,14 @@ def is_finite(tensor: Tensor) -> bool:
     return not tensor.numel() or all(math.isfinite(extreme.item()) for extreme in tensor.aminmax())
 
 
-def sequences(words: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
-    """Return the concatenated sequences `<S> w1 .. wn </S>` of all sentences. Each token is an integer: the
-    value in `words` for a word, `n_types` for `<S>`, and `n_types + 1` for `</S>`."""
+def sequences(type_of_word: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
+    """Return the concatenated sequences `<S> w1 .. wn </S>` of all sentences, as integers: for a word the index of its
+    type, `n_types` for `<S>`, and `n_types + 1` for `</S>`."""
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     starts = np.concatenate([[0], ends])[:-1]
     boundaries = np.stack([starts, ends], 1).ravel()
     return np.insert(
-        np.asarray(words, dtype=np.int64), boundaries, np.tile([n_types, n_types + 1], len(ends))
+        np.asarray(type_of_word, dtype=np.int64),
+        boundaries,
+        np.tile([n_types, n_types + 1], len(ends)),
     )

@@ -98,14 +98,14 @@ class LanguageModel:
         """Compute the log-probabilities of a Doc's tokens in both directions, with the full softmax."""
         sequences = self._sequences(doc)
         with plain_inference(_CPU):
-            token_ids = self._bilm.token_ids(sequences.words)
-            classes = softmax_classes(sequences.words, self._rows, self._bilm.spelling)
+            token_ids = self._bilm.token_ids(sequences.types)
+            classes = softmax_classes(sequences.types, self._rows, self._bilm.spelling)
             words = np.full((2, len(doc)), np.nan, dtype=np.float32)
             closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
             starts = np.cumsum(sequences.lengths) - sequences.lengths
             for lengths, batch in sequences.batches(_MAX_WORDS):
                 scores = log_probabilities(
-                    self._bilm, self._head, token_ids, classes, sequences.rows[batch], lengths,
+                    self._bilm, self._head, token_ids, classes, sequences.type_of_word[batch], lengths,
                     max_words=_MAX_WORDS,
                 )  # fmt: skip
                 words[:, sequences.tokens[batch]] = scores.words
@@ -113,7 +113,7 @@ class LanguageModel:
                 spans = np.searchsorted(starts, batch[np.cumsum(lengths) - lengths])
                 closing[:, spans] = scores.closing
         unknown = np.zeros(len(doc), dtype=bool)
-        unknown[sequences.tokens] = classes[sequences.rows] == self._rows[UNK]
+        unknown[sequences.tokens] = classes[sequences.type_of_word] == self._rows[UNK]
         return TokenScores(words[0], words[1], unknown, closing)
 
     def substitutes(self, token: Token, n: int = 10, context: Context = "both") -> list[Substitute]:
@@ -168,21 +168,21 @@ class LanguageModel:
         sequences = dataclasses.replace(
             sequences,
             lengths=sequences.lengths[spans],
-            rows=sequences.rows[is_needed],
+            type_of_word=sequences.type_of_word[is_needed],
             tokens=sequences.tokens[is_needed],
         )
-        token_ids = self._bilm.token_ids(sequences.words)
+        token_ids = self._bilm.token_ids(sequences.types)
         slots = np.full(sequences.n_tokens, -1)
         slots[places] = np.arange(len(places))
         contexts = self._opening[:, None].repeat(1, len(places), 1)
         for lengths, batch in sequences.batches(_MAX_WORDS):
             targets = _next_slots(slots[sequences.tokens[batch]], lengths)
             chunks = self._bilm.forward_chunks(
-                token_ids, sequences.rows[batch], lengths, _MAX_WORDS
+                token_ids, sequences.type_of_word[batch], lengths, _MAX_WORDS
             )
             for chunk in chunks:
                 for direction, hidden in enumerate(chunk.layers[-1]):
-                    slot = torch.from_numpy(targets[direction, chunk.words[direction]])
+                    slot = torch.from_numpy(targets[direction, chunk.places[direction]])
                     contexts[direction, slot[slot >= 0]] = hidden[slot >= 0]
         return contexts
 

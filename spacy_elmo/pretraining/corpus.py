@@ -203,7 +203,7 @@ class Batch:
     """Input of the token encoder for each distinct word, such as its byte ids, (distinct words, ...)."""
     classes: np.ndarray
     """Softmax class of each distinct word, then of `<S>` and `</S>`, (distinct words + 2,)."""
-    words: np.ndarray
+    type_of_word: np.ndarray
     """Index of each word of the batch among the distinct words, (words,)."""
     lengths: np.ndarray
     """Number of words of each sentence, (sentences,)."""
@@ -231,8 +231,8 @@ class Batcher:
         is_present = np.zeros(len(self._token_ids), dtype=bool)
         is_present[ids] = True
         types = np.flatnonzero(is_present)
-        row_of = np.empty(len(is_present), dtype=np.int64)
-        row_of[types] = np.arange(len(types))
+        index_of = np.empty(len(is_present), dtype=np.int64)
+        index_of[types] = np.arange(len(types))
         classes = np.append(self._classes[types], self._classes[-2:])
         token_ids = self._token_ids[torch.from_numpy(types)]
-        return Batch(types, token_ids, classes, row_of[ids], lengths)
+        return Batch(types, token_ids, classes, index_of[ids], lengths)

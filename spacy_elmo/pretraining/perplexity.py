@@ -93,10 +93,10 @@ def tally_of(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> 
     for part in np.split(rows, np.flatnonzero(np.diff(number)) + 1):
         batch = batcher(*sentences.take(part))
         scores = log_probabilities(
-            bilm, head, batch.token_ids, batch.classes, batch.words, batch.lengths,
+            bilm, head, batch.token_ids, batch.classes, batch.type_of_word, batch.lengths,
             max_words=_MAX_WORDS,
         )  # fmt: skip
-        known = batch.classes[batch.words] != batcher.unk
+        known = batch.classes[batch.type_of_word] != batcher.unk
         words, closing = scores.words.astype(np.float64), scores.closing.astype(np.float64).sum(1)
         losses = -np.stack([words.sum(1), words[:, known].sum(1)]) - closing
         total += Tally(losses, np.array([len(known), known.sum()]) + len(part))

@@ -53,6 +53,8 @@ class Teacher:
         token_ids = self._bilm.token_ids([self._types[row] for row in batch.types.tolist()])
         # The network that is prepared for a CPU has its own data type.
         with torch.autocast("cpu", enabled=False):
-            outputs = self._bilm.forward_packed(token_ids, batch.words, batch.lengths).outputs
+            outputs = self._bilm.forward_packed(
+                token_ids, batch.type_of_word, batch.lengths
+            ).outputs
         directions = zip(outputs[-1], classes, negatives, strict=True)
         return [sampled_probabilities(self._head, *direction) for direction in directions]

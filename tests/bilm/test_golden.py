@@ -62,5 +62,5 @@ def test_chunks():
             for direction in (0, 1):
                 part = slice(direction * width, (direction + 1) * width)
                 for layer, numbers in enumerate(chunk.layers):
-                    found[layer, chunk.words[direction], part] = numbers[direction]
+                    found[layer, chunk.places[direction], part] = numbers[direction]
         assert np.array_equal(found, golden.layers_of(bilm, sentences))

@@ -154,7 +154,7 @@ def test_chunks_equal_the_whole(sentences, max_words, from_zero):
     half = model.config.projection
     for chunk in model.forward_chunks(*tiny.batch(model, sentences), max_words, state=state):
         assert len(chunk.layers) == 4
-        for direction, words in enumerate(chunk.words):
+        for direction, words in enumerate(chunk.places):
             columns = slice(direction * half, (direction + 1) * half)
             for level, layer in enumerate(chunk.layers):
                 got[level, words, columns] = layer[direction]
@@ -169,7 +169,7 @@ def test_chunks_are_no_longer_than_asked():
     model.encoder.register_forward_pre_hook(lambda _, args: encoded.append(len(args[0])))
     words = ["a", "cat", "sat", "on", "it"]
     chunks = list(model.forward_chunks(*tiny.batch(model, [words]), 2))
-    assert [chunk.words.tolist() for chunk in chunks] == [
+    assert [chunk.places.tolist() for chunk in chunks] == [
         [[0, 1], [4, 3]],
         [[2, 3], [2, 1]],
         [[4], [0]],
@@ -207,7 +207,7 @@ def test_dropout_acts_on_the_input_of_every_layer():
         plain = model.forward_packed(*batch)
     for one, other in zip(first.outputs, again.outputs, strict=True):
         assert torch.equal(one, other)
-    assert torch.equal(first.tokens, plain.tokens)
+    assert torch.equal(first.types, plain.types)
     assert not torch.equal(first.outputs[0], plain.outputs[0])
 
 

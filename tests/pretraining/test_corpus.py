@@ -46,7 +46,7 @@ def test_batch_reads_characters_and_predicts_classes():
     batch = Batcher(bilm, types, types[:6])(ids, np.array([3, 2]))
     assert torch.equal(batch.token_ids, bilm.token_ids(["a", "cat", "rare"]))
     assert batch.classes.tolist() == [3, 4, 2, 0, 1]
-    assert batch.words.tolist() == [0, 2, 1, 0, 1]
+    assert batch.type_of_word.tolist() == [0, 2, 1, 0, 1]
 
 
 def test_take_puts_sentences_end_to_end():

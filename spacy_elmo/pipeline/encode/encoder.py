@@ -168,7 +168,7 @@ def _compute(
     shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
-    max_words = len(sequences.rows) if train else _MAX_WORDS
+    max_words = len(sequences.type_of_word) if train else _MAX_WORDS
     with torch.enable_grad() if train else plain_inference(shim.device):
         target = torch.from_dlpack(flat)
         bilm = shim.bilm if train else shim.bilm_for_inference()
@@ -209,13 +209,13 @@ def _write_layers(
         vectors = by_token.new_empty((len(by_token), len(rows), by_token.shape[2]))
         rows = np.arange(len(rows))
     half = vectors.shape[2] // 2
-    token_ids = bilm.token_ids(sequences.words)
+    token_ids = bilm.token_ids(sequences.types)
     for lengths, batch in sequences.batches(max_words):
         state = None if start is None else start.for_batch(len(lengths), bilm.device)
-        words = sequences.rows[batch]
-        for chunk in bilm.forward_chunks(token_ids, words, lengths, max_words, state=state):
+        types = sequences.type_of_word[batch]
+        for chunk in bilm.forward_chunks(token_ids, types, lengths, max_words, state=state):
             layers = [torch.stack(chunk.layers).mean(0)] if average else chunk.layers
-            for direction, places in enumerate(chunk.words):
+            for direction, places in enumerate(chunk.places):
                 columns = vectors[:, :, direction * half : (direction + 1) * half]
                 values = torch.stack([layer[direction] for layer in layers]).to(vectors)
                 index = torch.from_numpy(rows[batch[places]]).to(vectors.device)

@@ -19,9 +19,9 @@ from ..factory_options import SpanGetter
 def rule_spans(docs: Sequence[Doc], *, wrapped: bool = False) -> list[list[Span]]:
     """Split each Doc into sentences with the rule in `text/sentences.py`, which uses no annotation. This is
     the default span getter."""
-    words, rows = distinct_words(docs)
+    types, type_of_token = distinct_words(docs)
     lengths = [len(doc) for doc in docs]
-    all_starts = starts_of_kinds(word_kinds(words)[rows], lengths, wrapped=wrapped)
+    all_starts = starts_of_kinds(word_kinds(types)[type_of_token], lengths, wrapped=wrapped)
     spans = []
     for doc, is_start in zip(docs, np.split(all_starts, np.cumsum(lengths)[:-1]), strict=False):
         bounds = itertools.pairwise([*np.flatnonzero(is_start).tolist(), len(doc)])
@@ -121,32 +121,32 @@ def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
 class Sequences:
     """The spans of some Docs, without whitespace tokens. The biLM processes each span as a separate sequence."""
 
-    words: list[str]
+    types: list[str]
     """The distinct words of the Docs."""
     lengths: np.ndarray
     """Number of words of each span, at least 1, (spans,)."""
-    rows: np.ndarray
-    """For each occurrence of a word in the spans, span after span: index of the word in the attribute
-    `words`, (occurrences,)."""
+    type_of_word: np.ndarray
+    """For each word of the spans, span after span: index of its type in the attribute `types`, (words,)."""
     tokens: np.ndarray
-    """For each occurrence of a word in the spans, span after span: index of the token in the concatenated
-    Docs, (occurrences,). If spans overlap, the index of a token in several spans occurs several times."""
+    """For each word of the spans, span after span: index of its token in the concatenated Docs, (words,). If spans
+    overlap, the index of a token in several spans occurs several times."""
     n_tokens: int
     """Number of tokens of the Docs, including whitespace tokens."""
 
     @classmethod
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
         """Create `Sequences` from Docs and from the spans that a span getter returns."""
-        words, rows = distinct_words(docs)
+        types, type_of_token = distinct_words(docs)
         offset, borders = 0, []
         for doc, spans in zip(docs, spans_of(docs, get_spans), strict=True):
             borders += [(offset + span.start, offset + span.end) for span in spans]
             offset += len(doc)
         starts, ends = np.array(borders, dtype=np.int64).reshape(-1, 2).T
         indices, tokens = _ranges(starts, ends)
-        is_word = (word_kinds(words) & SPACE == 0)[rows[tokens]]
+        is_word = (word_kinds(types) & SPACE == 0)[type_of_token[tokens]]
         lengths = np.bincount(indices[is_word], minlength=len(starts))
-        return cls(words, lengths[lengths > 0], rows[tokens[is_word]], tokens[is_word], len(rows))
+        tokens = tokens[is_word]
+        return cls(types, lengths[lengths > 0], type_of_token[tokens], tokens, len(type_of_token))
 
     @functools.cached_property
     def overlap(self) -> bool:
@@ -160,14 +160,14 @@ class Sequences:
 
         Yields:
             For each batch, two arrays: the lengths of its spans, (spans,); and for each word of these spans,
-            span after span, the index of the word in the attribute `rows`, (words,).
+            span after span, its place, which is its index in the attribute `type_of_word`, (words,).
         """
         ends = np.cumsum(self.lengths)
         order = np.argsort(-self.lengths, kind="stable")
         for part in batches(self.lengths[order].tolist(), max_words):
             group = order[part]
-            _, indices = _ranges(ends[group] - self.lengths[group], ends[group])
-            yield self.lengths[group], indices
+            _, places = _ranges(ends[group] - self.lengths[group], ends[group])
+            yield self.lengths[group], places
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
