@@ -91,6 +91,7 @@ TABLE = [
     ("export bilm-hdf5 skipless.safetensors out", 0, "but AllenNLP cannot: max_characters = 12"),
     ("export allennlp skipless.safetensors out", 1, "AllenNLP does not support this biLM"),
     ("export bilm-hdf5 w.safetensors mine --force", 0, "mine/options.json"),
+    ("export onnx w.safetensors mine --force", 1, "mine is a folder"),
     ("export onnx w.safetensors words.txt", 1, "words.txt already exists"),
     ("export bilm-hdf5 w.safetensors nowhere/out", 1, "nowhere does not exist"),
     ("export bert w.safetensors out", 1, "'bert' is unknown. Use one of bilm-hdf5, allennlp, onnx"),
