@@ -100,13 +100,12 @@ def ElmoListener_v1(
     l2: float = 0.0,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build a layer that outputs the vectors of an earlier `elmo` component of the pipeline, (n_tokens,
-    width) per Doc.
+    width) per Doc. `MixOptions` describes `layers`, `dropout` and `l2`.
 
     Args:
         width: width of the biLM's layers; null: the width of the `elmo` component's biLM, which
             `nlp.initialize` looks up and which is saved with the model.
         upstream: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
-        layers, dropout, l2: the options of the scalar mix; see `MixOptions`.
     """
     return Model(
         "elmo-listener",

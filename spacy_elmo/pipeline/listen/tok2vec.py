@@ -34,12 +34,10 @@ def ElmoTok2Vec_v1(
     width: int | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build a thinc layer with its own biLM and scalar mix, which needs no `elmo` component. The output is
-    (n_tokens, width) per Doc.
+    (n_tokens, width) per Doc. `BiLMOptions` and `MixOptions` describe the other options.
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
-        weights, frozen, get_spans, dtype, start, precision: the options of the biLM; see `BiLMOptions`.
-        layers, dropout, l2: the options of the scalar mix; see `MixOptions`.
         width: width of the biLM's layers; null: the width is read when the biLM is loaded, which is too late
             for the layers of an entity linker.
     """
