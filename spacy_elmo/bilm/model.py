@@ -20,6 +20,10 @@ from .lstm import LSTMLayer
 from .packing import Lengths, Packing
 from .token_encoder import TokenCache, token_encoder
 
+MAX_WORDS = 4096
+"""Number of words that prediction processes together. The results do not depend on it, because each chunk of a longer
+sentence continues from the LSTM state of the previous chunk."""
+
 
 @dataclass
 class PackedOutput:

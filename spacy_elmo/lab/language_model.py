@@ -21,7 +21,7 @@ from ..bilm.likelihood import (
     opening_outputs,
     softmax_classes,
 )
-from ..bilm.model import plain_inference
+from ..bilm.model import MAX_WORDS, plain_inference
 from ..bilm.spelling import BOS, EOS, UNK
 from ..bilm.weights import Weights
 from ..pipeline.encode.spans import Sequences, SpanGetter, rule_spans
@@ -34,7 +34,6 @@ Context: TypeAlias = Literal["before", "after", "both"]
 """Context that a prediction uses: the words of the sentence before the token, the words after it, or both."""
 
 _CPU = torch.device("cpu")
-_MAX_WORDS = 4096
 _DIRECTIONS: dict[Context, list[int]] = {"before": [0], "after": [1], "both": [0, 1]}
 
 
@@ -103,10 +102,10 @@ class LanguageModel:
             words = np.full((2, len(doc)), np.nan, dtype=np.float32)
             closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
             starts = np.cumsum(sequences.lengths) - sequences.lengths
-            for lengths, batch in sequences.batches(_MAX_WORDS):
+            for lengths, batch in sequences.batches(MAX_WORDS):
                 scores = log_probabilities(
                     self._bilm, self._head, token_ids, classes, sequences.type_of_word[batch], lengths,
-                    max_words=_MAX_WORDS,
+                    max_words=MAX_WORDS,
                 )  # fmt: skip
                 words[:, sequences.tokens[batch]] = scores.words
                 # Batches are sorted by length, not in the order of the text.
@@ -175,10 +174,10 @@ class LanguageModel:
         slots = np.full(sequences.n_tokens, -1)
         slots[places] = np.arange(len(places))
         contexts = self._opening[:, None].repeat(1, len(places), 1)
-        for lengths, batch in sequences.batches(_MAX_WORDS):
+        for lengths, batch in sequences.batches(MAX_WORDS):
             targets = _next_slots(slots[sequences.tokens[batch]], lengths)
             chunks = self._bilm.forward_chunks(
-                token_ids, sequences.type_of_word[batch], lengths, _MAX_WORDS
+                token_ids, sequences.type_of_word[batch], lengths, MAX_WORDS
             )
             for chunk in chunks:
                 for direction, hidden in enumerate(chunk.layers[-1]):

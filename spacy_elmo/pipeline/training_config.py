@@ -50,10 +50,11 @@ def add_listening(
                 " them: `--from entity_linker_elmo`"
             )
         default_config = nlp.get_factory_meta(name).default_config
-        settings = _block(name) or copy.deepcopy(default_config or {})
+        shipped = _block(name)
+        settings = shipped or copy.deepcopy(default_config or {})
         model = settings.get("model")
         if isinstance(model, dict) and "tok2vec" in model:
-            recipe = (_block(name) or _block("ner"))["model"]["tok2vec"]
+            recipe = (shipped or _block("ner"))["model"]["tok2vec"]
             recipe["embed"]["include_static_vectors"] = vectors
             model["tok2vec"] = recipe if accurate else recipe["input"]
         nlp.add_pipe(name, config=settings)

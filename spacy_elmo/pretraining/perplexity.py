@@ -14,14 +14,13 @@ import torch
 
 from ..bilm.head import Head
 from ..bilm.likelihood import build_language_model, log_probabilities
-from ..bilm.model import BiLM
+from ..bilm.model import MAX_WORDS, BiLM
 from ..bilm.weights import Weights
 from .config import Prepare
 from .corpus import Batcher, Sentences
 from .tokenize import PassageTokenizer, tokenize_files
 
 _CPU = torch.device("cpu")
-_MAX_WORDS = 4096
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,12 @@ def tally_of(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> 
     if not len(sentences.lengths):
         return total
     rows = np.argsort(sentences.lengths, kind="stable")
-    number = (np.cumsum(sentences.lengths[rows]) - 1) // _MAX_WORDS
+    number = (np.cumsum(sentences.lengths[rows]) - 1) // MAX_WORDS
     for part in np.split(rows, np.flatnonzero(np.diff(number)) + 1):
         batch = batcher(*sentences.take(part))
         scores = log_probabilities(
             bilm, head, batch.token_ids, batch.classes, batch.type_of_word, batch.lengths,
-            max_words=_MAX_WORDS,
+            max_words=MAX_WORDS,
         )  # fmt: skip
         known = batch.classes[batch.type_of_word] != batcher.unk
         words, closing = scores.words.astype(np.float64), scores.closing.astype(np.float64).sum(1)

@@ -71,9 +71,9 @@ TEXT = ["a", "cat", "sat", ".", "\n", "rare", "cat", ".", " ", "on"]
 SENTENCES = [(0, 1, 2, 3), (5, 6, 7), (9,)]
 
 
-@pytest.mark.parametrize("max_batch_tokens", [1, 5, 4096])
-def test_score_equals_the_oracle(weights, nlp, monkeypatch, max_batch_tokens):
-    monkeypatch.setattr(language_model, "_MAX_WORDS", max_batch_tokens)
+@pytest.mark.parametrize("max_words", [1, 5, 4096])
+def test_score_equals_the_oracle(weights, nlp, monkeypatch, max_words):
+    monkeypatch.setattr(language_model, "MAX_WORDS", max_words)
     doc = Doc(nlp.vocab, words=TEXT)
     actual = LanguageModel(weights).score(doc)
     for number, places in enumerate(SENTENCES):
@@ -88,13 +88,11 @@ def test_score_equals_the_oracle(weights, nlp, monkeypatch, max_batch_tokens):
     assert actual.closing.shape == (2, 3)
 
 
-@pytest.mark.parametrize("max_batch_tokens, rows", [(1, 4096), (5, 8), (4096, 4096)])
+@pytest.mark.parametrize("max_words, rows", [(1, 4096), (5, 8), (4096, 4096)])
 @pytest.mark.parametrize("context", ["before", "after", "both"])
-def test_substitutes_are_the_best_of_all_words(
-    weights, nlp, monkeypatch, context, max_batch_tokens, rows
-):
+def test_substitutes_are_the_best_of_all_words(weights, nlp, monkeypatch, context, max_words, rows):
     """In batches of few words, and with logits of a few contexts (two of eight rows) at a time."""
-    monkeypatch.setattr(language_model, "_MAX_WORDS", max_batch_tokens)
+    monkeypatch.setattr(language_model, "MAX_WORDS", max_words)
     monkeypatch.setattr(Head, "rows_per_block", rows)
     doc = Doc(nlp.vocab, words=TEXT)
     actual = LanguageModel(weights).all_substitutes(doc, 3, context)

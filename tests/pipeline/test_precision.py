@@ -37,7 +37,7 @@ def test_near_to_float32_but_not_the_same(weights, precision):
 def test_same_doc_same_vectors(weights, precision, monkeypatch):
     nlp = pipelines.blank(weights, precision=precision)
     alone = [layers(nlp, t) for t in pipelines.TEXTS]
-    monkeypatch.setattr("spacy_elmo.pipeline.encode.encoder._MAX_WORDS", 7)
+    monkeypatch.setattr("spacy_elmo.pipeline.encode.encoder.MAX_WORDS", 7)
     for batch_size in (1, 2, 50):
         docs = list(nlp.pipe([*reversed(pipelines.TEXTS)], batch_size=batch_size))
         for doc, expected in zip(reversed(docs), alone, strict=True):

@@ -66,7 +66,7 @@ def assert_all_close(some, others):
 @pytest.mark.parametrize("max_words", [1, 2, 7, 4096])
 def test_every_sentence_equals_the_oracle(weights, max_words, monkeypatch):
     """Computed at once and in a stream; with one sentence in a batch, and with several."""
-    monkeypatch.setattr("spacy_elmo.pipeline.encode.encoder._MAX_WORDS", max_words)
+    monkeypatch.setattr("spacy_elmo.pipeline.encode.encoder.MAX_WORDS", max_words)
     nlp = pipelines.blank(weights, start="warm")
     oracle = Oracle(CONFIG, tiny.bilm(CONFIG).state_dict())
     state = (START.h.numpy(), START.c.numpy())

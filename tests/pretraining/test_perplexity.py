@@ -62,7 +62,7 @@ def word_by_word(bilm, head, sentences):
 
 @pytest.mark.parametrize("batch_tokens", [3, 4096])
 def test_equals_word_by_word_reading(bilm, head, batcher, batch_tokens, monkeypatch):
-    monkeypatch.setattr(perplexity_module, "_MAX_WORDS", batch_tokens)
+    monkeypatch.setattr(perplexity_module, "MAX_WORDS", batch_tokens)
     result = perplexity(bilm, head, batcher, corpus(*SENTENCES))
     losses = word_by_word(bilm, head, SENTENCES)
     forward, backward = (np.mean([loss for loss, _ in losses[d]]) for d in ("forward", "backward"))

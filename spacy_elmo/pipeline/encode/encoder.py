@@ -14,16 +14,13 @@ from thinc.api import Model, xp2torch
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
-from ...bilm.model import BiLM, is_finite, plain_inference
+from ...bilm.model import MAX_WORDS, BiLM, is_finite, plain_inference
 from ...bilm.weights import StartState
 from ..factory_options import BiLMOptions
 from ..store.mapped_arrays import mapped_copy, mapped_zeros
 from .shim import BiLMShim
 from .spans import Sequences, batches
 
-# Largest number of words that the biLM processes together in prediction. Vectors do not depend on it, because each
-# chunk of a longer span continues from the LSTM state of the previous chunk.
-_MAX_WORDS = 4096
 # Docs are processed in groups of this many batches. A group is large enough to sort sentences into batches of one
 # length, and small enough to avoid a second copy of the layers of a whole nlp.pipe buffer.
 _BATCHES_PER_GROUP = 8
@@ -140,7 +137,7 @@ def zeros(model: Model[list[Doc], list[Floats3d]], docs: Sequence[Doc]) -> list[
 
 def _predict(model: Model, docs: Sequence[Doc], *, average: bool) -> list[Any]:
     outputs: list[Any] = []
-    for part in batches([len(doc) for doc in docs], _MAX_WORDS * _BATCHES_PER_GROUP):
+    for part in batches([len(doc) for doc in docs], MAX_WORDS * _BATCHES_PER_GROUP):
         group = docs[part]
         flat, _ = _compute(model, group, average=average)
         if len(group) == 1:
@@ -168,7 +165,7 @@ def _compute(
     shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
-    max_words = len(sequences.type_of_word) if train else _MAX_WORDS
+    max_words = len(sequences.type_of_word) if train else MAX_WORDS
     with torch.enable_grad() if train else plain_inference(shim.device):
         target = torch.from_dlpack(flat)
         bilm = shim.bilm if train else shim.bilm_for_inference()

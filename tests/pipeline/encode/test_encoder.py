@@ -104,7 +104,7 @@ def test_a_doc_has_its_vectors_whatever_it_is_read_with(
     order = seed.sample(range(len(texts)), len(texts))
     mixed = build(weights, get_spans=get_spans, dtype=dtype)
     docs = [docs[place] for place in order]
-    with patch.object(encoder, "_MAX_WORDS", max_words):
+    with patch.object(encoder, "MAX_WORDS", max_words):
         actual = zip(order, mixed.predict(docs), averages(mixed, docs), strict=True)
     for place, layers, average in actual:
         expected, mean = alone[place]
@@ -166,7 +166,7 @@ def test_overlapping_spans_are_averaged_and_gaps_are_zero(weights):
 @pytest.mark.parametrize("name", bundled_names())
 @pytest.mark.parametrize("max_words", [64, 4096])
 def test_overlapping_spans_are_those_of_the_golden_file(name, max_words, monkeypatch):
-    monkeypatch.setattr(encoder, "_MAX_WORDS", max_words)
+    monkeypatch.setattr(encoder, "MAX_WORDS", max_words)
     (words,) = golden.texts()["long"]
     ranges = golden.spans()
     model = build(
@@ -205,7 +205,7 @@ def test_getter_that_forgets_docs(weights):
 
 
 def test_batches_keep_to_their_size(weights, monkeypatch):
-    monkeypatch.setattr(encoder, "_MAX_WORDS", 7)
+    monkeypatch.setattr(encoder, "MAX_WORDS", 7)
     model = build(weights)
     steps = steps_of(model)
     model.predict([doc_of(*"abcd"), doc_of(*"abcdefghi"), doc_of(*"ab"), doc_of(*"abc")])
@@ -216,7 +216,7 @@ def test_batches_keep_to_their_size(weights, monkeypatch):
 
 def test_a_span_in_training_is_read_whole(weights, monkeypatch):
     """No gradient flows out of the state that a piece leaves."""
-    monkeypatch.setattr(encoder, "_MAX_WORDS", 7)
+    monkeypatch.setattr(encoder, "MAX_WORDS", 7)
     model = build(weights, frozen=False)
     steps = steps_of(model)
     model.begin_update([doc_of(*"abcdefghi")])
@@ -235,7 +235,7 @@ def steps_of(model):
 @pytest.mark.parametrize("overlap", [False, True])
 def test_gradient_is_that_of_torch(weights, overlap, monkeypatch):
     """torch computes it through a graph over one sentence at a time."""
-    monkeypatch.setattr(encoder, "_MAX_WORDS", 3)
+    monkeypatch.setattr(encoder, "MAX_WORDS", 3)
     sentences = [["a", "cat", "sat"], ["cat", "here"]]
     doc = doc_of(*sentences[0], *sentences[1])
 
