@@ -10,6 +10,7 @@ from tests.packages import MODELS
 BASELINES = [name for name in NAMES if (CONFIGS / f"{name}_baseline.cfg").exists()]
 COMPONENTS = ["ner", "tagger", "morphologizer", "senter", "parser", "textcat", "textcat_multilabel"]
 COMPONENTS += ["spancat", "entity_linker"]
+PROJECT = CONFIGS.parent / "projects/treebank"
 OWN = ["score_weights", "annotating_components", "dropout", "patience", "max_steps"]
 
 
@@ -34,10 +35,11 @@ def test_elmo_config_is_the_baseline_with_elmo_beside_its_embedding(name):
     assert elmo == baseline
 
 
-@pytest.mark.parametrize("path", [*CONFIGS.glob("*_elmo.cfg"), *MODELS.glob("*/*/*/config.cfg")])
-def test_batches_are_small(path):
+def test_batches_are_small():
     """With spaCy's 1,000 Docs, 1,000 Docs of 111 words take 5 GB."""
-    assert load_config(path)["nlp"]["batch_size"] == 32
+    paths = [*CONFIGS.glob("*.cfg"), *MODELS.glob("*/*/*/config.cfg"), PROJECT / "names.cfg"]
+    pipelines = [config for config in map(load_config, paths) if "nlp" in config]
+    assert {config["nlp"]["batch_size"] for config in pipelines} == {32}
 
 
 @pytest.mark.parametrize("name", COMPONENTS)

@@ -114,7 +114,8 @@ def _with_elmo(base: Path, weights: str | None) -> str:
 
     base_config = load_config(base)
     config = with_elmo(base_config, weights or default_weights(base_config["nlp"]["lang"]))
-    config["nlp"]["batch_size"] = _BATCH_SIZE
+    if config["nlp"].get("batch_size", 1000) == 1000:
+        config["nlp"]["batch_size"] = _BATCH_SIZE
     return config.to_str() + "\n"
 
 

@@ -12,9 +12,9 @@ from spacy.tokens import Doc, Span
 
 from .noun_chunks import noun_chunks
 
-# Languages for which our noun chunks replace spaCy's: those of German and English read labels of TIGER and ClearNLP,
-# those of Latin run over a verb between the words of a phrase.
-_REPLACED = {"de", "en", "la"}
+# Languages for which our noun chunks replace spaCy's: those of German, English, Persian and Japanese do not read the
+# labels of UD, those of Latin run over a verb between the words of a phrase.
+_REPLACED = {"de", "en", "fa", "ja", "la"}
 
 # Our label: the label of spaCy's own English pipelines. They have no name for the other labels of UD, and their trees
 # differ: the head of "in Berlin" is "in".
@@ -29,7 +29,6 @@ CLEARNLP = {
     "flat": "compound",
     "iobj": "dative",
     "nmod:poss": "poss",
-    "nmod:unmarked": "npadvmod",
     "nsubj:outer": "nsubj",
     "nsubj:pass": "nsubjpass",
     "obj": "dobj",
@@ -176,7 +175,7 @@ def _detach_spaces(doc: Doc) -> None:
 def _rename_labels(doc: Doc) -> None:
     for token in doc:
         token.dep_ = CLEARNLP.get(token.dep_, token.dep_)
-    doc.ents = [
+    ents = [
         Span(
             doc,
             ent.start,
@@ -187,3 +186,4 @@ def _rename_labels(doc: Doc) -> None:
         )
         for ent in doc.ents
     ]
+    doc.set_ents(ents, default="unmodified")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spacy.errors import Errors
-from spacy.symbols import NOUN, NUM, PRON, PROPN, PUNCT
+from spacy.symbols import NOUN, NUM, PRON, PROPN, PUNCT, SPACE
 from spacy.tokens import Doc, Span, Token
 
 _NOMINAL = {NOUN, PROPN, PRON}
@@ -30,7 +30,7 @@ def noun_chunks(doclike: Doc | Span) -> Iterator[tuple[int, int, int]]:
     """Yield the base noun phrases of a parsed Doc or Span.
 
     A chunk is a noun, proper noun or pronoun with the words that describe it: determiners, adjectives, numbers, the
-    other parts of a name, a possessor. Coordinated nouns, prepositional phrases and clauses are not part of it.
+    other parts of a name, a possessor. Coordinated nouns and the phrases and clauses that follow it are not part of it.
 
     Yields:
         Index of the first token, index after the last token, and the hash of the label "NP".
@@ -70,28 +70,34 @@ def _describes(token: Token) -> bool:
     if not relations.isdisjoint(_AFTER):
         return True
     if token.pos == NUM and not relations.isdisjoint(_NUMBER_AFTER):
-        return token.i == token.head.i + 1
+        return all(between.is_space for between in token.doc[token.head.i + 1 : token.i])
     # A participle with words of its own is a clause.
-    return token.lang_ != "en" and not token.n_rights and not relations.isdisjoint(_INFLECTED_AFTER)
+    return (
+        token.lang_ != "en"
+        and all(right.is_space for right in token.rights)
+        and not relations.isdisjoint(_INFLECTED_AFTER)
+    )
 
 
 def _extent(head: Token) -> tuple[int, int]:
     """Return the index of the first token of a chunk, and the index after the last one.
 
     Words that are not part of the chunk end it, also between its words: Latin "pluribus potest rationibus".
+    Punctuation and spaces between its words are part of it.
     """
     doc = head.doc
-    inside = {token.i for child in head.children if _describes(child) for token in child.subtree}
+    described = (token for child in head.children if _describes(child) for token in child.subtree)
+    inside = {token.i for token in described if not token.is_space}
     first = last = head.i
     for index in range(head.i - 1, -1, -1):
         if index in inside:
             first = index
-        elif doc[index].pos != PUNCT:
+        elif doc[index].pos not in (PUNCT, SPACE):
             break
     for index in range(head.i + 1, len(doc)):
         if index in inside:
             last = index
-        elif doc[index].pos != PUNCT:
+        elif doc[index].pos not in (PUNCT, SPACE):
             break
     # A wrong tree can put the preposition of the chunk into a name: "to AQ Kahn".
     while doc[first].dep_ in _NEVER_FIRST and first < head.i:

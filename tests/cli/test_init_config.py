@@ -159,18 +159,20 @@ def python(*arguments):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_elmo_is_added_to_a_config(tmp_path):
+@pytest.mark.parametrize("batch_size, expected", [(1000, 32), (8, 8)])  # spaCy's, and one's own
+def test_elmo_is_added_to_a_config(tmp_path, batch_size, expected):
     """Listeners replace those of the component tok2vec in a config of spaCy's `init config`, and it goes."""
     base, path = tmp_path / "base.cfg", tmp_path / "my.cfg"
     config = spacy_init_config(lang="en", pipeline=["tagger", "ner"])
     config["components"]["tagger"]["label_smoothing"] = 0.1
+    config["nlp"]["batch_size"] = batch_size
     config.to_disk(base)
     assert invoke(path, "--base", base, "--weights", "en_mini_v4").exit_code == 0
     written = load_config(path)
     assert written["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]
     assert set(written["components"]) == {"elmo", "tagger", "ner"}
     assert written["components"]["tagger"]["label_smoothing"] == 0.1
-    assert written["nlp"]["batch_size"] == 32  # spaCy's is 1000
+    assert written["nlp"]["batch_size"] == expected
     nlp = spacy.util.load_model_from_config(written, auto_fill=True)
     assert [name for name in nlp.pipe_names if nlp.get_pipe("elmo").listener_map.get(name)] == [
         "tagger",

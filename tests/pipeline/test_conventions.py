@@ -133,6 +133,12 @@ def test_labels(labels, deps, ents):
     )
 
 
+def test_entities_that_nothing_looked_for_stay_unknown():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spacy_conventions", config={"labels": "spacy"})
+    assert not nlp("Anna").has_annotation("ENT_IOB")
+
+
 def test_iterator_stays_with_the_pipeline(tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("spacy_conventions")
@@ -142,7 +148,7 @@ def test_iterator_stays_with_the_pipeline(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "lang, is_ours", [("de", True), ("grc", True), ("la", True), ("fr", False)]
+    "lang, is_ours", [("de", True), ("fa", True), ("grc", True), ("la", True), ("fr", False)]
 )
 def test_languages_with_our_noun_chunks(lang, is_ours):
     """spaCy has none for Ancient Greek. Those of French read UD."""

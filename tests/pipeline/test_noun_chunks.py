@@ -4,6 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
+from spacy_elmo.pipeline.conventions import CLEARNLP
 from spacy_elmo.pipeline.noun_chunks import noun_chunks
 
 # A word, its part of speech, its head (index) and its relation; the chunks.
@@ -36,6 +37,23 @@ SENTENCES = [
         "links/NOUN/0/ROOT to/ADP/2/case AQ/PROPN/3/compound Kahn/PROPN/0/nmod",
         ["links", "AQ Kahn"],
     ),
+    (  # line breaks inside a phrase, and after it
+        "en",
+        "Tim/PROPN/3/nsubj \n/SPACE/0/dep Cook/PROPN/0/flat opened/VERB/3/ROOT Chapter/NOUN/3/obj \n/SPACE/4/dep"
+        " 5/NUM/4/nummod of/ADP/8/case it/PRON/4/nmod \n/SPACE/8/dep",
+        ["Tim \n Cook", "Chapter \n 5", "it"],
+    ),
+    (  # the subtree of a describing word ends with a line break
+        "en",
+        "Tim/PROPN/3/nsubj Cook/PROPN/0/flat \n/SPACE/1/dep opened/VERB/3/ROOT May/PROPN/3/obl:unmarked"
+        " 2012/NUM/4/nmod:unmarked",
+        ["Tim Cook", "May 2012"],
+    ),
+    (
+        "la",
+        "populus/NOUN/3/nsubj Romanus/ADJ/0/amod \n/SPACE/1/dep vicit/VERB/3/ROOT",
+        ["populus Romanus"],
+    ),
     (
         "la",
         "populus/NOUN/2/nsubj Romanus/ADJ/0/amod vicit/VERB/2/ROOT hostes/NOUN/2/obj omnes/DET/3/det",
@@ -60,11 +78,13 @@ SENTENCES = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("labels", [{}, CLEARNLP], ids=["ud", "spacy"])
 @pytest.mark.parametrize("lang, sentence, expected", SENTENCES)
-def test_chunks(lang, sentence, expected):
-    words, pos, heads, deps = zip(*(word.split("/") for word in sentence.split()), strict=True)
-    vocab = spacy.blank(lang).vocab
-    doc = Doc(vocab, list(words), pos=list(pos), heads=list(map(int, heads)), deps=list(deps))
+def test_chunks(lang, sentence, expected, labels):
+    """Renamed labels do not change the chunks."""
+    words, pos, heads, deps = zip(*(word.split("/") for word in sentence.split(" ")), strict=True)
+    vocab, deps = spacy.blank(lang).vocab, [labels.get(dep, dep) for dep in deps]
+    doc = Doc(vocab, list(words), pos=list(pos), heads=list(map(int, heads)), deps=deps)
     assert [doc[start:end].text for start, end, _ in noun_chunks(doc)] == expected
 
 
