@@ -82,11 +82,14 @@ def pipeline_settings() -> dict[str, dict[str, Any]]:
     """Return the settings of a pipeline for little text: the tasks train the biLM further, with dropout."""
     mix = {"dropout": 0.5}
     heads = ("tagger", "morphologizer", "lemmatizer", "parser")
+    components = {name: {"model": {"tok2vec": {"*": {"elmo": mix}}}} for name in heads}
+    # A known lemma is more often right than the most probable edit of an unknown word.
+    components["lemmatizer"]["top_k"] = 20
     return {
         "components": {
             "elmo": {"frozen": False, "dtype": "float32"},
             "tok2vec": {"model": {"input": mix}},
-            **{name: {"model": {"tok2vec": {"*": {"elmo": mix}}}} for name in heads},
+            **components,
         },
         # Changes of case and line breaks are for chats and headlines.
         "corpora": {"train": {"augmenter": None}},

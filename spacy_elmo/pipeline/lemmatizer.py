@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import srsly
 from spacy.language import Language
 from spacy.pipeline._edit_tree_internals.edit_trees import EditTrees
 from spacy.pipeline.edit_tree_lemmatizer import EditTreeLemmatizer
 from spacy.strings import StringStore
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
@@ -30,6 +32,9 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
     word and removes the "s". The labels of UDPipe 2 also consist of a change of case and an edit of the
     letters (Straka 2018, "UDPipe 2.0 Prototype at CoNLL 2018 UD Shared Task"). If the component has an
     `upstream`, words are also converted to the spelling of its biLM, for example Latin "v" to "u".
+
+    Of the `top_k` most probable trees, the component takes the first that makes a lemma of the training data. If there
+    is none, it takes the first that applies to the word.
 
     Args:
         upstream: name of the `elmo` component whose biLM has the spelling; None: keep the spelling of the
@@ -68,6 +73,25 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
                 )
             self.trees.spelling = shim_of(elmo.model).config.spelling
         super().initialize(get_examples, nlp=nlp, labels=labels)
+        references = (example.reference for example in get_examples())
+        self.trees.lemmas = {token.lemma_ for doc in references for token in doc if token.lemma}
+
+    def predict(self, docs: Iterable[Doc]) -> list[Any]:
+        """Return the id of a tree for each word of each Doc, or -1 if none of the `top_k` trees applies."""
+        docs = list(docs)
+        if not any(len(doc) for doc in docs):
+            return [np.zeros(0, dtype=np.int64) for _ in docs]
+        top_k = min(self.top_k, len(self.labels))
+        labels = np.asarray(self.cfg["labels"])
+        guesses = []
+        for doc, scores in zip(docs, self.model.predict(docs), strict=True):
+            falling = -self.numpy_ops.asarray(scores)
+            best = np.argpartition(falling, top_k - 1)[:, :top_k]
+            order = np.argsort(np.take_along_axis(falling, best, 1))
+            trees = labels[np.take_along_axis(best, order, 1)]
+            chosen = [self.trees.choose(*of) for of in zip(trees, map(str, doc), strict=True)]
+            guesses.append(np.array(chosen, dtype=np.int64))
+        return guesses
 
     def from_bytes(
         self, bytes_data: bytes, *, exclude: Iterable[str] = ()
@@ -112,6 +136,8 @@ class NormalizedEditTrees:
 
     def __init__(self, strings: StringStore, spelling: Spelling = AS_GIVEN) -> None:
         self.spelling = spelling
+        self.lemmas: set[str] = set()
+        """The lemmas of the training data."""
         self._strings = strings
         self._trees = EditTrees(strings)
 
@@ -124,6 +150,17 @@ class NormalizedEditTrees:
         """Return the lemma of a word, or None if the tree does not apply to the word."""
         tree, lowercase = divmod(int(tree_id), 2)
         return self._trees.apply(tree, self._normal(form, bool(lowercase)))
+
+    def choose(self, tree_ids: Iterable[int], form: str) -> int:
+        """Return the first tree that makes one of `lemmas`, otherwise the first that applies, or -1."""
+        first = -1
+        for tree_id in tree_ids:
+            lemma = self.apply(tree_id, form)
+            if lemma in self.lemmas:
+                return tree_id
+            if lemma is not None and first == -1:
+                first = tree_id
+        return first
 
     def _normal(self, form: str, lowercase: bool) -> str:
         word = form.lower() if lowercase else form
@@ -144,15 +181,18 @@ class NormalizedEditTrees:
         self._trees.from_json(trees)
 
     def to_bytes(self) -> bytes:
-        """Serialize the spelling rule and the edit trees."""
+        """Serialize the spelling rule, the lemmas and the edit trees."""
         spelling = [self.spelling.form, self.spelling.replace]
-        return srsly.msgpack_dumps({"spelling": spelling, "trees": self._trees.to_bytes()})
+        return srsly.msgpack_dumps(
+            {"spelling": spelling, "lemmas": sorted(self.lemmas), "trees": self._trees.to_bytes()}
+        )
 
     def from_bytes(self, data: bytes) -> NormalizedEditTrees:
-        """Replace the spelling and the trees by those of `to_bytes`."""
+        """Replace the spelling, the lemmas and the trees by those of `to_bytes`."""
         content = srsly.msgpack_loads(data)
         form, replace = content["spelling"]
         self.spelling = Spelling(form, tuple((character, text) for character, text in replace))
+        self.lemmas = set(content.get("lemmas", ()))
         self._trees = EditTrees(self._strings)
         self._trees.from_bytes(content["trees"])
         return self

@@ -21,6 +21,8 @@ SENTENCES = [
     ("THE CAT saw a cat", "the cat see a cat"),
 ]
 
+KNOWN = {lemma for _, lemmas in SENTENCES for lemma in lemmas.split()}
+
 
 def examples(vocab, sentences):
     return [
@@ -78,6 +80,16 @@ def test_it_learns_lemmas_and_capital_letters(top_k):
         assert lemmas(nlp, words) == expected.split()
 
 
+def test_a_tree_that_makes_a_known_lemma_goes_first():
+    trees = NormalizedEditTrees(StringStore())
+    cut, same, other = trees.add("cats", "cat"), trees.add("a", "a"), trees.add("went", "go")
+    assert trees.choose([other, same, cut], "dogs") == same
+    trees.lemmas = {"dog"}
+    assert trees.choose([other, same, cut], "dogs") == cut
+    assert trees.choose([other, same, cut], "birds") == same
+    assert trees.choose([other], "birds") == -1
+
+
 def test_rare_trees_are_left_out():
     """Three of the words keep their letters, after lowercasing. Each other word needs a tree of its own."""
     sentences = [("The A it", "the a it"), ("Books are Anna", "book be Anna")]
@@ -132,6 +144,7 @@ def test_saved_copies_lemmatize_the_same(tmp_path):
         pickle.loads(pickle.dumps(nlp)),
     ]
     for copy in copies:
+        assert copy.get_pipe("normalizing_lemmatizer").trees.lemmas == KNOWN
         assert lemmas(copy, "THE books of Cat") == lemmas(nlp, "THE books of Cat")
 
 
