@@ -47,8 +47,9 @@ def run_config(run: Run) -> Config:
     config["nlp"]["lang"] = run.lang
     if run.variant.startswith("elmo"):
         config["components"]["elmo"]["weights"] = run.weights or "auto"
-    # Compared runs have the same number of steps.
+    # Compared runs have the same number of steps, and read the training text as it is.
     config["training"]["patience"] = 0
+    config.get("corpora", {}).get("train", {}).pop("augmenter", None)
     if run.steps is not None:
         every = max(1, min(EVERY, run.steps // EVALUATIONS))
         config["training"].update(max_steps=run.steps, eval_frequency=every)

@@ -26,6 +26,14 @@ def test_every_score_of_a_report_is_planned():
         assert planned == {each.key for each in results.read(EVIDENCE / results.scores_file(size))}
 
 
+def test_runs_read_the_text_as_it_is_and_do_not_end_early(monkeypatch):
+    monkeypatch.chdir(EVIDENCE)
+    for each in Plan().runs("base"):
+        config = run.run_config(each)
+        assert config["training"]["patience"] == 0 and config["training"]["max_steps"] == 3000
+        assert "augmenter" not in config["corpora"]["train"]
+
+
 def test_errors_change_words_and_nothing_else():
     words = ["recognition", "of", "characters", "42"] * 50
     docs = DocBin(docs=[Doc(Vocab(), words=words, ents=["B-X", "I-X", "O", "O"] * 50)])
