@@ -19,36 +19,34 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 
 def check_output_file(path: Path, *, force: bool) -> None:
     """Before the work begins, check that an output file can be written, and does not exist unless `force` is set."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
+    _check_kind(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"Cannot write {path}: the folder {path.parent} does not exist")
     if path.exists() and not force:
         raise FileExistsError(f"{path} already exists. To overwrite it, set force (`--force`)")
-    is_device = path.exists() and not path.is_file()
-    if not is_device and not os.access(path.parent, os.W_OK | os.X_OK):
+    if not os.access(path.parent, os.W_OK | os.X_OK):
         raise PermissionError(f"Cannot write {path}: you may not write to the folder {path.parent}")
+
+
+def _check_kind(path: Path) -> None:
+    # A rename would replace a device, such as /dev/null.
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is a folder or a device. Give the name of the file to write")
 
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path to write to. When the `with` block ends without an error, flush the temporary file to disk
     and rename it to `path`. After an OSError, which names `path`, the old file is unchanged.
-
-    If `path` is a device or a pipe, such as /dev/stdout, yield `path` without a temporary file.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder. Give the name of the file to write")
-    if path.exists() and not path.is_file():
-        yield path
-        return
     path = Path(os.path.realpath(path))
+    _check_kind(path)
     with _temporary(_partial(path), path) as partial:
         yield partial
         _flush(partial)
@@ -92,44 +90,27 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def all_or_nothing(folder: str | Path, names: Sequence[str], *, force: bool) -> Iterator[Path]:
-    """Yield a temporary folder. When the `with` block ends without an error, move the new files to `folder`.
-
-    Old files with these `names` are removed, even if there is no new file with the same name. For example, an
-    old softmax does not belong to new weights. New files are added in the order of `names`, so a program that
-    waits for the file with the last name never reads old and new files together.
+    """Yield a temporary folder. When the `with` block ends without an error, move its files to `folder`, which is
+    created if necessary.
 
     Args:
-        folder: folder to write to. It is created if its parent folder exists. Files with other names stay.
-        names: the names of all files that the `with` block can write.
-        force: replace earlier files.
+        names: the names of all files that the `with` block can write. Files in `folder` with other names stay.
+        force: replace earlier files with these names, and remove those without a new file. For example, an old
+            softmax does not belong to new weights.
     """
-    folder = Path(os.path.realpath(folder))
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file. Give a folder to write to")
-    if not folder.parent.is_dir():
-        raise FileNotFoundError(
-            f"Cannot create the folder {folder}: its parent {folder.parent} does not exist"
-        )
+    folder = Path(folder)
     present = [name for name in names if (folder / name).exists()]
     if present and not force:
         raise FileExistsError(
             f"{folder} already contains {', '.join(present)}. To overwrite, set force (`--force`)"
         )
-    if not folder.exists():
-        with atomic_folder(folder) as new:
-            yield new
-        return
-    # Create the temporary folder inside `folder`, because `folder` may be the root of a file system.
-    with _temporary(_partial(folder / folder.name), folder) as new:
-        new.mkdir()
-        yield new
-        _flush_tree(new)
-        for name in reversed(names):
-            (folder / name).unlink(missing_ok=True)
-        for name in names:
-            if (new / name).exists():
-                (new / name).replace(folder / name)
-        _flush_folder(folder)
+    folder.mkdir(exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=".") as temporary:
+        yield Path(temporary)
+        for name in present:
+            (folder / name).unlink()
+        for new in Path(temporary).iterdir():
+            new.replace(folder / new.name)
 
 
 @contextmanager

@@ -93,7 +93,7 @@ TABLE = [
     ("export bilm-hdf5 w.safetensors mine --force", 0, "mine/options.json"),
     ("export onnx w.safetensors mine --force", 1, "mine is a folder"),
     ("export onnx w.safetensors words.txt", 1, "words.txt already exists"),
-    ("export bilm-hdf5 w.safetensors nowhere/out", 1, "nowhere does not exist"),
+    ("export bilm-hdf5 w.safetensors nowhere/out", 1, "No such file or directory: 'nowhere/out'"),
     ("export bert w.safetensors out", 1, "'bert' is unknown. Use one of bilm-hdf5, allennlp, onnx"),
     ("download", 0, "many-langs-zh"),
     ("download en-smal", 1, "no public model 'en-smal'. Similar names are en-small"),
