@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from spacy.cli._util import NoSuchOption, parse_config_overrides
 
-from .output import msg
-
 if TYPE_CHECKING:
     from spacy.language import Language
 
@@ -69,17 +67,14 @@ def config_overrides(extra_args: list[str]) -> dict[str, Any]:
 def open_pipeline(
     source: str, *, lang: str | None = None, tokenized: bool = False, gpu_id: int = -1
 ) -> Language:
-    """Load a pipeline or weights (see `lab.pipelines.load_pipeline`) on a GPU or the CPU. Print the warnings."""
+    """Load a pipeline or weights (see `lab.pipelines.load_pipeline`) on a GPU or the CPU."""
     if gpu_id >= 0:
         from spacy import require_gpu
 
         require_gpu(gpu_id)
     from ..lab import pipelines
 
-    nlp, warnings = pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)
-    for warning in warnings:
-        msg.warn(warning)
-    return nlp
+    return pipelines.load_pipeline(source, lang=lang, tokenized=tokenized)
 
 
 def standard_input() -> Iterator[tuple[int, str]]:

@@ -128,9 +128,7 @@ def _new(
     from ..pipeline.training_config import add_listening
     from ..weight_names import default_weights
 
-    nlp, warnings = blank_pipeline(weights or default_weights(lang or "en"), lang)
-    for warning in warnings:
-        msg.warn(warning)
+    nlp = blank_pipeline(weights or default_weights(lang or "en"), lang)
     add_listening(nlp, names, accurate=accurate, vectors=vectors is not None)
     config = nlp.config
     config["nlp"]["batch_size"] = _BATCH_SIZE

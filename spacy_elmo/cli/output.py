@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,9 +50,13 @@ def printable(text: Any) -> str:
 @contextmanager
 def report_errors() -> Iterator[None]:
     """Print the message of a ValueError (invalid input), an OSError (such as a missing file) or a missing library
-    of an extra, and exit with code 1. Any other exception is a bug, so its traceback is shown."""
+    of an extra, and exit with code 1. Any other exception is a bug, so its traceback is shown.
+
+    Print warnings to standard error, without their place in the code."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: typer.echo(printable(message), err=True)
+            yield
     except (ValueError, OSError) as error:
         msg.fail(str(error).strip())
         raise typer.Exit(1) from error

@@ -80,7 +80,7 @@ class Embedder:
         ):
             if value not in choices and not (name == "layers" and isinstance(value, int)):
                 raise ValueError(f"{name} = {value!r}: it must be one of {choices}")
-        self.nlp = pipeline if isinstance(pipeline, Language) else load_pipeline(pipeline)[0]
+        self.nlp = pipeline if isinstance(pipeline, Language) else load_pipeline(pipeline)
         self.layers = layers
         self.dtype = dtype
         self.unit = unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -20,9 +21,7 @@ LayerSelection: TypeAlias = Literal["all", "average", "top"]
 _ANY_LANGUAGE = "xx"
 
 
-def load_pipeline(
-    source: str, *, lang: str | None = None, tokenized: bool = False
-) -> tuple[Language, list[str]]:
+def load_pipeline(source: str, *, lang: str | None = None, tokenized: bool = False) -> Language:
     """Load a saved or installed pipeline, or create a blank pipeline with the weights of a biLM.
 
     Args:
@@ -30,20 +29,15 @@ def load_pipeline(
         lang: language code of a blank pipeline. Default: the language in the card (metadata) of the weights
             file.
         tokenized: True if the text is already tokenized. The language can then be unknown.
-
-    Returns:
-        The pipeline, and warnings for the user.
     """
     path = Path(source)
     if source in known_names() or path.suffix == ".safetensors" or path.is_file():
-        if tokenized:
-            return blank_pipeline(source, lang, fallback=_ANY_LANGUAGE)[0], []
-        return blank_pipeline(source, lang)
+        return blank_pipeline(source, lang, tokenized=tokenized)
     if lang is not None:
         raise ValueError(
             f"lang = {lang} (`--lang`) can only be set for a weights file. The pipeline {source!r} has its own language"
         )
-    return saved_pipeline(source), []
+    return saved_pipeline(source)
 
 
 def saved_pipeline(source: str) -> Language:
@@ -60,23 +54,18 @@ def saved_pipeline(source: str) -> Language:
         ) from error
 
 
-def blank_pipeline(
-    source: str, lang: str | None = None, *, fallback: str | None = None
-) -> tuple[Language, list[str]]:
+def blank_pipeline(source: str, lang: str | None = None, *, tokenized: bool = False) -> Language:
     """Return a blank pipeline that contains only the component elmo. The component loads the weights at its
-    first use.
+    first use. Warn if its tokenizer is not that of the training text.
 
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
         lang: language code of the pipeline. Default: the language in the card (metadata) of the weights file.
-        fallback: language code if `lang` is None and the card contains no language.
-
-    Returns:
-        The pipeline, and warnings for the user.
+        tokenized: True if the text is already tokenized. The language can then be unknown.
     """
     path = find_weights(source)
     card = Weights.load_card(path)
-    lang = lang or card.get("language") or fallback
+    lang = lang or card.get("language") or (_ANY_LANGUAGE if tokenized else None)
     if lang is None:
         raise ValueError(
             f"{path} does not record the language of its weights. Set lang (`--lang`), for example to en, or to"
@@ -92,19 +81,15 @@ def blank_pipeline(
     nlp.max_length = 1 << 30
     weights = source if source in known_names() else str(path.absolute())
     nlp.add_pipe("elmo", config={"weights": weights})
-    return nlp, _tokenizer_warnings(card, lang)
-
-
-def _tokenizer_warnings(card: Mapping[str, Any], lang: str) -> list[str]:
-    training_tokenizer = card.get("tokenizer")
-    tokenizer = Prepare(lang=lang).description
-    if training_tokenizer in (None, tokenizer):
-        return []
-    return [
-        f"The weights were trained with another tokenizer ({training_tokenizer}) than this pipeline has ({tokenizer})."
-        " Vectors are best if text is tokenized as in training. You can set the tokenizer in the section"
-        " [nlp.tokenizer] of a config"
-    ]
+    trained, tokenizer = card.get("tokenizer"), Prepare(lang=lang).description
+    if not tokenized and trained not in (None, tokenizer):
+        warnings.warn(
+            f"The weights were trained with another tokenizer ({trained}) than this pipeline has ({tokenizer})."
+            " Vectors are best if text is tokenized as in training. You can set the tokenizer in the section"
+            " [nlp.tokenizer] of a config",
+            stacklevel=2,
+        )
+    return nlp
 
 
 def find_elmo(nlp: Language) -> tuple[str, Elmo]:
@@ -163,7 +148,7 @@ def load_again(about: Mapping[str, Any], source: str | None = None) -> Language:
         raise ValueError(
             "The index does not name its pipeline. Give it (`--pipeline`), or search the index in Python"
         )
-    nlp, _ = load_pipeline(source, lang=about.get("lang"), tokenized=about.get("tokenized", False))
+    nlp = load_pipeline(source, lang=about.get("lang"), tokenized=about.get("tokenized", False))
     if about["pipeline"] != vector_settings(nlp):
         raise ValueError(
             f"{source} is not the pipeline of the index, or has changed, so its vectors cannot be compared with the"

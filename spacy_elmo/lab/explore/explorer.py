@@ -69,7 +69,7 @@ class Explorer:
         loaded = Weights.load(find_weights(weights))
         language_model = LanguageModel(loaded) if loaded.has_head else None
         index = WordIndex(corpus) if is_embedded(corpus) else None
-        nlp, _ = blank_pipeline(weights, index.pipeline["lang"] if index else None)
+        nlp = blank_pipeline(weights, index.pipeline["lang"] if index else None)
         shim_of(find_elmo(nlp)[1].model).set_weights(loaded.without_head())
         if index is None:
             with tempfile.TemporaryDirectory(prefix="spacy-elmo-") as folder:
