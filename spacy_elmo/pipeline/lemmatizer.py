@@ -14,6 +14,7 @@ from spacy.language import Language
 from spacy.pipeline._edit_tree_internals.edit_trees import EditTrees
 from spacy.pipeline.edit_tree_lemmatizer import EditTreeLemmatizer
 from spacy.strings import StringStore
+from spacy.symbols import PROPN
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -34,7 +35,8 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
     `upstream`, words are also converted to the spelling of its biLM, for example Latin "v" to "u".
 
     Of the `top_k` most probable trees, the component takes the first that makes a lemma of the training data. If there
-    is none, it takes the first that applies to the word.
+    is none, it takes the first that applies to the word. For proper nouns (`token.pos`, from a component before it),
+    trees that keep the case go first.
 
     Args:
         upstream: name of the `elmo` component whose biLM has the spelling; None: keep the spelling of the
@@ -89,7 +91,13 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
             best = np.argpartition(falling, top_k - 1)[:, :top_k]
             order = np.argsort(np.take_along_axis(falling, best, 1))
             trees = labels[np.take_along_axis(best, order, 1)]
-            chosen = [self.trees.choose(*of) for of in zip(trees, map(str, doc), strict=True)]
+            chosen = [
+                # In a text in capitals, the case of a word says nothing about its lemma.
+                self.trees.choose(
+                    ids, token.text, keep_case=token.pos == PROPN and not token.is_upper
+                )
+                for ids, token in zip(trees, doc, strict=True)
+            ]
             guesses.append(np.array(chosen, dtype=np.int64))
         return guesses
 
@@ -151,8 +159,12 @@ class NormalizedEditTrees:
         tree, lowercase = divmod(int(tree_id), 2)
         return self._trees.apply(tree, self._normal(form, bool(lowercase)))
 
-    def choose(self, tree_ids: Iterable[int], form: str) -> int:
-        """Return the first tree that makes one of `lemmas`, otherwise the first that applies, or -1."""
+    def choose(self, tree_ids: Iterable[int], form: str, *, keep_case: bool = False) -> int:
+        """Return the first tree that makes one of `lemmas`, otherwise the first that applies, or -1. With `keep_case`,
+        a tree that lowercases the word is chosen only if no other applies."""
+        if keep_case:
+            keeping = [tree for tree in tree_ids if tree % 2 == 0 and self.apply(tree, form)]
+            tree_ids = keeping or tree_ids
         first = -1
         for tree_id in tree_ids:
             lemma = self.apply(tree_id, form)

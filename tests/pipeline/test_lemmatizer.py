@@ -90,6 +90,13 @@ def test_a_tree_that_makes_a_known_lemma_goes_first():
     assert trees.choose([other], "birds") == -1
 
 
+def test_proper_nouns_keep_their_case():
+    nlp = trained([("the python bites a Bob", "the python bite a Bob")], top_k=30)
+    doc = Doc(nlp.vocab, ["the", "Python", "PYTHON"], pos=["DET", "PROPN", "PROPN"])
+    nlp.get_pipe("normalizing_lemmatizer")(doc)
+    assert [token.lemma_ for token in doc] == ["the", "Python", "python"]
+
+
 def test_rare_trees_are_left_out():
     """Three of the words keep their letters, after lowercasing. Each other word needs a tree of its own."""
     sentences = [("The A it", "the a it"), ("Books are Anna", "book be Anna")]
