@@ -1,1 +1,2 @@
-"""Analysis of biLMs and pipelines: language model, probes, words in context, layer weights and charts."""
+"""Use and analysis of biLMs and pipelines: embed, search, language model, probes, words in context, layer charts, the
+page of `explore`, and packages of weights."""

@@ -1,7 +1,7 @@
 /* The forward and the backward pass over many time steps of one direction of an LSTM layer. See fused_lstm.py.
    fused_lstm_template.h contains the code.
 
-   Matrices are packed into panels of 16 columns (matmul.py). Four neighboring panels contain the four gates of the same 16
+   Matrices are packed into panels of 16 columns (native.py). Four neighboring panels contain the four gates of the same 16
    cells, so the gates are computed while the sums of the product are in the cache. Sequences do not depend on each other, so
    each thread processes all steps of its sequences without waiting.
 

@@ -1,4 +1,4 @@
-/* Packing of matrices into panels, and matrix products. See matmul.py. panels_template.h contains the code. */
+/* Packing of matrices into panels, and matrix products. See native.py. panels_template.h contains the code. */
 
 #include <stdint.h>
 

@@ -95,7 +95,7 @@ INLINE void NAMED(pack_block)(int64_t inner, int64_t columns, const float *sourc
         }
 }
 
-/* Pack a part of a matrix; see matmul.py. 16 rows of all panels are packed together, because these rows are neighbors in the
+/* Pack a part of a matrix; see native.py. 16 rows of all panels are packed together, because these rows are neighbors in the
    memory of the matrix. */
 TARGET void NAMED(pack_panels)(const Packing *args) {
     for (int64_t k = 0; k < args->inner; k += PANEL)

@@ -1,5 +1,5 @@
 /* The gradient of a weight matrix: the transpose of a matrix, times another matrix, summed over many rows. For bfloat16 the
-   sums are float32, too, which no library offers. See matmul.py. weight_gradient_template.h contains the code. */
+   sums are float32, too, which no library offers. See native.py. weight_gradient_template.h contains the code. */
 
 #include <stdint.h>
 

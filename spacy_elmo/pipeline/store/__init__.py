@@ -1,1 +1,1 @@
-"""Storage of computed biLM layers on Docs, in a cache for training, and in files."""
+"""Storage of computed biLM layers on Docs, and in a cache for training."""
