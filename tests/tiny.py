@@ -73,7 +73,7 @@ def forward(model: BiLM, sentences: Sequence[Sequence[str]], **options: Any) -> 
     token_ids, words, lengths = batch(model, sentences)
     packed = model.forward_packed(token_ids, words, lengths, **options)
     is_word = packed.sequence < len(token_ids)
-    layers = [packed.types[packed.sequence[is_word]].repeat(1, 2)]
+    layers = [model.encoder(token_ids.to(model.device))[packed.sequence[is_word]].repeat(1, 2)]
     for y in packed.outputs:
         by_place = [y.new_zeros(len(is_word), y.shape[2]) for _ in y]
         for direction, places in enumerate(packed.packing.positions):

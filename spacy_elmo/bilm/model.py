@@ -29,11 +29,9 @@ sentence continues from the LSTM state of the previous chunk."""
 class PackedOutput:
     """Inputs and packed outputs of the LSTM layers for a batch of B sentences (see `Packing`).
 
-    The batch has N words of K types. Each direction processes M words and boundaries. P is the width of its outputs.
+    The batch has N words. Each direction processes M words and boundaries. P is the width of its outputs.
     """
 
-    types: Tensor
-    """Vectors of the K types, followed by the vectors of `<S>` and `</S>`, (K + 2, P)."""
     sequence: np.ndarray
     """The concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,); see `sequences`."""
     packing: Packing
@@ -158,7 +156,7 @@ class BiLM(nn.Module):
         outputs = self._run_layers(x, packing.batch_sizes, h, c, dropout)
         ranks = self._index(np.argsort(packing.order))
         final = (torch.stack(h)[:, :, ranks], torch.stack(c)[:, :, ranks])
-        return PackedOutput(types, sequence, packing, outputs, final)
+        return PackedOutput(sequence, packing, outputs, final)
 
     def forward_chunks(
         self,
