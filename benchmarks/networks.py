@@ -109,7 +109,7 @@ def _bilm(bilm: BiLM, precision: Any) -> Network:
             ids = bilm.token_ids(types)
             collections.deque(bilm.forward_chunks(ids, words, lengths, len(words)), maxlen=0)
 
-    return Network(prepare, run, bilm.clear_cache)
+    return Network(prepare, run, bilm.encoder.clear)
 
 
 def _pipe(nlp: Language) -> Network:
@@ -124,7 +124,7 @@ def _pipe(nlp: Language) -> Network:
         collections.deque(nlp.pipe(stream, batch_size=batch), maxlen=0)
 
     def clear_cache() -> None:
-        shim_of(nlp.get_pipe("elmo").model).bilm_for_inference().clear_cache()
+        shim_of(nlp.get_pipe("elmo").model).bilm_for_inference().encoder.clear()
 
     return Network(prepare, run, clear_cache if "elmo" in nlp.pipe_names else None)
 

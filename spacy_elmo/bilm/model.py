@@ -18,7 +18,7 @@ from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
 from .lstm import LSTMLayer
 from .packing import Lengths, Packing
-from .token_encoder import TokenCache, token_encoder
+from .token_encoder import token_encoder
 
 MAX_WORDS = 4096
 """Number of words that prediction processes together. The results do not depend on it, because each chunk of a longer
@@ -109,12 +109,6 @@ class BiLM(nn.Module):
         }
         other._modules = modules
         return other
-
-    def clear_cache(self) -> None:
-        """Clear the cache of word vectors. Only networks from `prepare_for_inference` can have such a
-        cache."""
-        if isinstance(self.encoder, TokenCache):
-            self.encoder.clear()
 
     def set_vocabulary(self, vocabulary: Sequence[str], alphabet: str = "") -> None:
         """Set the words of the word table and the characters of the table of code points; see

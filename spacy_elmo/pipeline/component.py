@@ -122,12 +122,13 @@ class Elmo(TrainablePipe):
         # Components before this one cannot use its vectors.
         later = names[names.index(self.name) + 1 :] if self.name in names else names
         if nlp and (others := [name for name in later if _could_listen(nlp, name)]):
-            self._warn_once(
-                "no listener",
+            warnings.warn(
                 f"No component listens to {self.name!r}, so {' and '.join(others)} will not use its vectors. In the"
                 f" config, set [components.{others[0]}.model.tok2vec] to spacy-elmo.ElmoListener.v1, or to"
                 f" spacy-elmo.ElmoEnhanced.v1 with a listener in it. `python -m spacy elmo init-config --pipeline"
                 f" {','.join(others)}` writes such a config",
+                UserWarning,
+                stacklevel=2,
             )
 
     def update(
@@ -177,7 +178,7 @@ class Elmo(TrainablePipe):
     @listener_map.setter
     def listener_map(self, listeners: dict[str, list[Model]]) -> None:
         self._listener_map = listeners
-        self._nearer: list[str] = []
+        self._later: list[str] = []
         self._pipeline_is_linked()
 
     def _pipeline_is_linked(self) -> None:
@@ -189,7 +190,7 @@ class Elmo(TrainablePipe):
         """
         self.source.name = self.name
         replace = self.model.attrs["replace_listener_cfg"]
-        replace.upstream, replace.any_upstream = self.name, False
+        replace.upstream = self.name
         nlp = self._pipeline.nlp
         if nlp is not None and self.name in nlp.component_names and not self._is_in_config:
             self._is_in_config = True
@@ -227,8 +228,6 @@ class Elmo(TrainablePipe):
         if not any(listener is known for known in listeners):
             self.listener_map[component_name] = [*listeners, listener]
         state_of(listener).link(self)
-        if state_of(listener).upstream_name == "*":
-            self.model.attrs["replace_listener_cfg"].any_upstream = True
 
     def remove_listener(
         self, listener: Model[list[Doc], list[Floats2d]], component_name: str
@@ -249,51 +248,30 @@ class Elmo(TrainablePipe):
     def find_listeners(self, component: Any) -> None:
         """Link the listeners of a component that comes later in the pipeline.
 
-        A listener with `upstream = "*"` is linked to the nearest `elmo` component before it. spaCy calls this method
-        once for each later component, in pipeline order. If an earlier call was for another `elmo` component, that
-        one is nearer. spaCy does not call this method of a disabled `elmo` component, which keeps its listeners.
+        spaCy calls this method once for each later component, in pipeline order.
+
+        Raises:
+            ValueError: there are two `elmo` components before a listener with `upstream = "*"`.
         """
         if isinstance(component, Elmo):
-            self._nearer.append(component.name)
+            self._later.append(component.name)
         if not isinstance(getattr(component, "model", None), Model):
             return
         for node in component.model.walk():
             if not is_listener(node):
                 continue
             state = state_of(node)
-            name = state.upstream_name
-            if name not in ("*", self.name):
+            if state.upstream_name not in ("*", self.name):
                 continue
-            if name == "*" and any(self._is_beside(other) for other in state.upstreams):
-                continue  # a disabled component keeps its listeners
-            if name == "*" and self._nearer:
-                self._warn_once(
-                    f"* {component.name}",
-                    f'{component.name!r} listens to any elmo (upstream = "*"), but there are several:'
-                    f" {self.name!r} and {self._nearer[-1]!r}. It gets the nearest, {self._nearer[-1]!r}."
-                    " To choose one, set upstream to its name",
+            if state.upstream_name == "*" and self._later:
+                raise ValueError(
+                    f'{component.name!r} listens to any elmo (upstream = "*"), but there are several: {self.name!r} and'
+                    f" {self._later[-1]!r}. Set upstream to the name of one in the ElmoListener of {component.name!r}"
                 )
-            else:
-                self.add_listener(node, component.name)
-                if isinstance(component, EntityLinker):
-                    state.in_entity_linker = True
-                    state.needs_width = not component.model.get_ref("tok2vec").has_dim("nO")
-
-    def _is_beside(self, other: Elmo) -> bool:
-        """Return True if `other` is a disabled component of a pipeline that contains this component, too."""
-        # A sourced component knows only the pipeline that it came from, so both components are asked.
-        for nlp in (self._pipeline.nlp, other._pipeline.nlp):
-            names = {} if nlp is None else {id(pipe): name for name, pipe in nlp.components}
-            if nlp is not None and {id(self), id(other)} <= names.keys():
-                return other is not self and names[id(other)] in nlp.disabled
-        return False
-
-    def _warn_once(self, key: str, message: str) -> None:
-        """Give a warning, unless this component has already given a warning with the same key."""
-        warned = self.__dict__.setdefault("_warned", set())
-        if key not in warned:
-            warned.add(key)
-            warnings.warn(message, UserWarning, stacklevel=3)
+            self.add_listener(node, component.name)
+            if isinstance(component, EntityLinker):
+                state.in_entity_linker = True
+                state.needs_width = not component.model.get_ref("tok2vec").has_dim("nO")
 
 
 @functools.cache

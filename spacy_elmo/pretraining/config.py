@@ -131,8 +131,6 @@ class Training(_Section):
     warmup_steps: int = Field(default=200, ge=0)
     cooldown: float = Field(default=0.2, ge=0, le=1)
     """Share of the steps, at the end, in which the learning rate falls linearly to a hundredth of the peak."""
-    weight_decay: float = Field(default=0.0, ge=0)
-    """Decoupled weight decay of AdamW and Muon, for all parameters except biases and the softmax head."""
     grad_clip: float = Field(default=1.0, gt=0)
     """Maximum global norm of the gradient of the mean loss per target. A longer gradient is scaled down."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -183,22 +181,7 @@ class PretrainConfig(_Section):
             training: if true, the settings are for a training run, so one of the limits `max_...` is
                 required.
         """
-        if isinstance(source, PretrainConfig):
-            source = source.model_dump()
-        sections: dict[str, Any] = (
-            _parsed(Path(source)) if isinstance(source, str | Path) else copy.deepcopy(dict(source))
-        )
-        for name, value in (overrides or {}).items():
-            *parents, key = name.split(".")
-            section = sections
-            for parent in parents:
-                if not isinstance(section.get(parent), dict):
-                    section[parent] = {}
-                section = section[parent]
-            section[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
-        if isinstance(sections, Config):
-            sections["model"] = _with_pairs(sections.get("model", {}))
-            sections = Config(sections).interpolate()
+        sections = _sections(source, overrides or {})
         problems = []
         try:
             config = cls(**sections)
@@ -214,45 +197,40 @@ class PretrainConfig(_Section):
         except (TypeError, ValueError) as error:
             problems.append(f"[model] {error}")
         if not problems:
+            problems = config._contradictions()
             if training and not config.training.limited:
                 problems.append(
                     f"[training] has no limit: set at least one of {', '.join(_LIMITS)}"
-                )
-            vocab_size, negatives = config.training.vocab_size, config.training.negatives
-            teacher = config.paths.teacher
-            if vocab_size is None and config.paths.init is None and teacher is None:
-                problems.append(
-                    "[training] vocab_size = null uses the vocabulary of paths.init or paths.teacher, but both are"
-                    " null: set one of the three"
-                )
-            if teacher is not None and (vocab_size is not None or negatives is None):
-                problems.append(
-                    f"[paths] teacher = {teacher}: the run predicts the words of the teacher by a sampled softmax, so"
-                    f" set training.vocab_size = null (now {vocab_size}) and training.negatives to a number (now"
-                    f" {negatives})"
-                )
-            if teacher is not None and config.paths.init is None and not config.model:
-                problems.append(
-                    "[model] is empty: describe the network that learns from paths.teacher, or set paths.init"
-                )
-            if vocab_size is not None and negatives is not None and negatives > vocab_size:
-                problems.append(
-                    f"[training] negatives = {negatives}: it must be at most vocab_size = {vocab_size}, or null for the"
-                    " full softmax"
-                )
-            if config.training.optimizer == "adagrad" and config.training.weight_decay:
-                problems.append(
-                    f"[training] weight_decay = {config.training.weight_decay}: Adagrad has no weight decay; set it"
-                    " to 0"
                 )
         if problems:
             raise ValueError("Impossible pretraining config:\n  " + "\n  ".join(problems))
         return config
 
-    @field_validator("model")
-    @classmethod
-    def _pairs(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return _with_pairs(value)
+    def _contradictions(self) -> list[str]:
+        """Return the settings that do not fit settings of other sections."""
+        problems = []
+        init, teacher = self.paths.init, self.paths.teacher
+        vocab_size, negatives = self.training.vocab_size, self.training.negatives
+        if vocab_size is None and init is None and teacher is None:
+            problems.append(
+                "[training] vocab_size = null uses the vocabulary of paths.init or paths.teacher, but both are null:"
+                " set one of the three"
+            )
+        if teacher is not None and (vocab_size is not None or negatives is None):
+            problems.append(
+                f"[paths] teacher = {teacher}: the run predicts the words of the teacher by a sampled softmax, so set"
+                f" training.vocab_size = null (now {vocab_size}) and training.negatives to a number (now {negatives})"
+            )
+        if teacher is not None and init is None and not self.model:
+            problems.append(
+                "[model] is empty: describe the network that learns from paths.teacher, or set paths.init"
+            )
+        if vocab_size is not None and negatives is not None and negatives > vocab_size:
+            problems.append(
+                f"[training] negatives = {negatives}: it must be at most vocab_size = {vocab_size}, or null for the"
+                " full softmax"
+            )
+        return problems
 
     @classmethod
     def _problem(cls, place: tuple[int | str, ...], value: object, message: str) -> str:
@@ -280,13 +258,30 @@ def _suggestion(name: str, names: Iterable[str]) -> str:
     return f" (do you mean {close[0]}?)" if close else ""
 
 
-def _with_pairs(model: dict[str, Any]) -> dict[str, Any]:
-    """Return the section `[model]` with the mapping `replace` as a list of pairs. A config file would store
-    the mapping as a section, in which "#" begins a comment, and "=" ends a name."""
-    replace = model.get("replace")
-    if isinstance(replace, Mapping):
-        return {**model, "replace": [list(pair) for pair in replace.items()]}
-    return model
+def _sections(
+    source: str | Path | Mapping[str, Any] | PretrainConfig, overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the sections of a config, with the values of its variables and of the overrides."""
+    if isinstance(source, PretrainConfig):
+        source = source.model_dump()
+    sections: dict[str, Any] = (
+        _parsed(Path(source)) if isinstance(source, str | Path) else copy.deepcopy(dict(source))
+    )
+    for name, value in overrides.items():
+        *parents, key = name.split(".")
+        section = sections
+        for parent in parents:
+            if not isinstance(section.get(parent), dict):
+                section[parent] = {}
+            section = section[parent]
+        section[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
+    model = sections.get("model", {})
+    if isinstance(model, Mapping) and isinstance(model.get("replace"), Mapping):
+        # As pairs, because a config file would store the mapping as a section, in which "#" begins a comment, and "="
+        # ends a name.
+        pairs = [list(pair) for pair in model["replace"].items()]
+        sections["model"] = {**model, "replace": pairs}
+    return Config(sections).interpolate() if isinstance(sections, Config) else sections
 
 
 def _parsed(path: Path) -> Config:

@@ -58,15 +58,14 @@ def optimizers(
     optimizers: list[Optimizer] = []
     matrices = muon_matrices(bilm) if settings.optimizer == "muon" else []
     if matrices:
-        optimizers.append(Muon(matrices, rate, settings.weight_decay, dtype))
-    groups = decay_groups(bilm, without=[matrix.parameter for matrix in matrices])
+        optimizers.append(Muon(matrices, rate, dtype))
+    by_muon = {id(matrix.parameter) for matrix in matrices}
+    others = [parameter for parameter in bilm.parameters() if id(parameter) not in by_muon]
     rows = list(head.parameters())
     if settings.negatives is None:
-        groups.append({"params": rows, "weight_decay": 0.0})
+        others += rows
     # A fused step reads and writes each number once, and takes a fifth of the time.
-    optimizers.append(
-        torch.optim.AdamW(groups, lr=rate, weight_decay=settings.weight_decay, fused=True)
-    )
+    optimizers.append(torch.optim.AdamW(others, lr=rate, weight_decay=0.0, fused=True))
     if settings.negatives is not None:
         optimizers.append(torch.optim.SparseAdam(rows, lr=rate))
     return optimizers
@@ -82,17 +81,6 @@ def take_step(optimizers: Iterable[Optimizer], rate: float) -> None:
                 group["lr"] = rate
             optimizer.step()
             optimizer.zero_grad()
-
-
-def decay_groups(bilm: nn.Module, without: Sequence[nn.Parameter] = ()) -> list[dict[str, Any]]:
-    """Return the parameter groups of AdamW for the parameters that are not in `without`. Biases do not decay."""
-    others = {id(parameter) for parameter in without}
-    named = [(name, p) for name, p in bilm.named_parameters() if id(p) not in others]
-    biases = [p for name, p in named if "bias" in name]
-    return [
-        {"params": [p for name, p in named if "bias" not in name]},
-        {"params": biases, "weight_decay": 0.0},
-    ]
 
 
 def learn_rate(settings: Training, step: int, steps: int) -> float:
@@ -177,7 +165,7 @@ class Muon(Optimizer):
 
         B = 0.95 B + 0.05 G
         U = nearly_orthogonal(0.95 B + 0.05 G)
-        W = (1 - learn_rate weight_decay) W - 0.2 sqrt(max(m, n)) learn_rate U
+        W = W - 0.2 sqrt(max(m, n)) learn_rate U
 
     The factor 0.2 sqrt(max(m, n)) (Liu et al. 2025, https://arxiv.org/abs/2502.16982) makes the updates as large as
     those of AdamW, so both can have the same learning rate. `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")` makes
@@ -191,13 +179,12 @@ class Muon(Optimizer):
         self,
         matrices: Sequence[MuonMatrix],
         learn_rate: float,
-        weight_decay: float,
         dtype: torch.dtype = torch.bfloat16,
     ) -> None:
         self._matrices = matrices
         super().__init__(
             [nn.Parameter(matrix.values) for matrix in matrices],
-            {"lr": learn_rate, "weight_decay": weight_decay, "momentum": 0.95, "dtype": dtype},
+            {"lr": learn_rate, "momentum": 0.95, "dtype": dtype},
         )
 
     @torch.no_grad()
@@ -221,8 +208,6 @@ class Muon(Optimizer):
             updates = nearly_orthogonal(updates, group["dtype"])
             factor = -0.2 * math.sqrt(max(shape)) * rate
             for (values, _), update in zip(pairs, updates, strict=True):
-                if group["weight_decay"]:
-                    values.mul_(1 - rate * group["weight_decay"])
                 values.add_(update, alpha=factor)
         for matrix in self._matrices:
             matrix.parameter.grad = None

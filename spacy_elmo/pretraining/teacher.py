@@ -42,14 +42,12 @@ class Teacher:
         Args:
             classes: (2, M) target class of each output of the biLM, for each direction.
         """
-        if classes.is_cpu and not self._is_prepared:
+        # Without kernels, the bits of a cached vector depend on the batch in which it was computed, and the cache of a
+        # resumed run is empty.
+        if classes.is_cpu and native.processor() is not None and not self._is_prepared:
             precision = str(matmul_dtype(self._head.weight)).removeprefix("torch.")
             self._bilm = self._bilm.prepare_for_inference(cast("Precision", precision))
             self._is_prepared = True
-        if native.processor() is None:
-            # Without kernels, the bits of a cached vector depend on the batch in which it was computed, and a resumed
-            # run has an empty cache.
-            self._bilm.clear_cache()
         token_ids = self._bilm.token_ids([self._types[row] for row in batch.types.tolist()])
         # The network that is prepared for a CPU has its own data type.
         with torch.autocast("cpu", enabled=False):

@@ -50,7 +50,6 @@ def test_paths_from_python():
         (None, {"n_words": 7}, {}, r"\[model\] n_words = 7: "),
         (None, {"n_symbols": 7}, {}, r"\[model\] n_symbols = 7: "),
         (None, {}, {"negatives": 30, "vocab_size": 20}, "negatives = 30: .*vocab_size = 20"),
-        (None, {}, {"optimizer": "adagrad", "weight_decay": 0.1}, "0.1: Adagrad has no weight decay"),
         (None, {}, {"vocab_size": None}, "both are null"),
         ("wise", {"dim": 8}, {"vocab_size": 15}, "teacher = wise: .*vocab_size = null .*negatives"),
         ("wise", {"dim": 8}, {"vocab_size": None, "negatives": None}, "vocab_size = null .*negatives"),

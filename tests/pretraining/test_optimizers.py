@@ -11,7 +11,6 @@ from spacy_elmo.pretraining.config import Training
 from spacy_elmo.pretraining.optimizers import (
     Muon,
     clip_gradients,
-    decay_groups,
     learn_rate,
     muon_matrices,
     nearly_orthogonal,
@@ -19,19 +18,6 @@ from spacy_elmo.pretraining.optimizers import (
     take_step,
 )
 from tests import tiny
-
-
-def test_weight_decay_leaves_biases_alone():
-    bilm = tiny.bilm(tiny.config(layers=1))
-    names = {id(parameter): name for name, parameter in bilm.named_parameters()}
-    decayed, others = ([names[id(p)] for p in group["params"]] for group in decay_groups(bilm))
-    assert set(others) == {
-        "encoder.filter_biases.0", "encoder.filter_biases.1", "encoder.filter_biases.2",
-        "encoder.highways.0.carry.bias", "encoder.highways.0.transform.bias", "encoder.projection.bias",
-        "lstm.0.bias",
-    }  # fmt: skip
-    assert set(decayed) == set(names.values()) - set(others)
-    assert [group.get("weight_decay") for group in decay_groups(bilm)] == [None, 0.0]
 
 
 def test_learn_rate():
@@ -101,22 +87,6 @@ def test_adagrad_takes_the_steps_of_bilm_tf(scale, negatives):
     np.testing.assert_allclose(head.weight.detach().numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("negatives", [4, None])
-def test_the_head_does_not_decay(negatives):
-    bilm, head = tiny.bilm(tiny.config(layers=1)), Head(6, 5)
-    before = head.weight.detach().clone()
-    for parameter in [*bilm.parameters(), *head.parameters()]:
-        parameter.grad = torch.zeros_like(parameter)
-    if negatives:
-        head.weight.grad, head.bias.grad = (p.grad.to_sparse(1) for p in head.parameters())
-    matrix = bilm.lstm[0].input
-    start = matrix.detach().clone()
-    settings = Training(negatives=negatives, weight_decay=0.1)
-    take_step(optimizers(bilm, head, settings, torch.float32), rate=0.1)
-    assert torch.equal(head.weight.detach(), before)
-    torch.testing.assert_close(matrix.detach(), 0.99 * start)
-
-
 LARGE = {"layers": 2, "dim": 72, "projection": 64, "filters": [[1, 32], [2, 40]], "highways": 1}
 
 
@@ -149,27 +119,26 @@ def matrices(values: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return result
 
 
-def numpy_step(matrix, buffer, gradient, rate, decay):
-    """Compute a step in float64: momentum, five Newton-Schulz iterations, decoupled weight decay."""
+def numpy_step(matrix, buffer, gradient, rate):
+    """Compute a step in float64: momentum, five Newton-Schulz iterations."""
     buffer = 0.95 * buffer + 0.05 * gradient
     x = polynomial(torch.from_numpy(0.95 * buffer + 0.05 * gradient)).numpy()
-    matrix = (1 - rate * decay) * matrix - 0.2 * np.sqrt(max(matrix.shape)) * rate * x
-    return matrix, buffer
+    return matrix - 0.2 * np.sqrt(max(matrix.shape)) * rate * x, buffer
 
 
-@pytest.mark.parametrize(("dtype", "most"), [(torch.bfloat16, 0.02), (torch.float32, 1e-4)])
+@pytest.mark.parametrize(("dtype", "most"), [(torch.bfloat16, 0.03), (torch.float32, 1e-4)])
 def test_steps_are_those_of_the_formula(bilm, dtype, most):
-    rate, decay = 0.01, 0.1
+    rate = 0.01
     expected = {n: m.detach().double().numpy() for n, m in matrices(bilm.state_dict()).items()}
     buffers = dict.fromkeys(expected, 0.0)
     start = {n: m.copy() for n, m in expected.items()}
-    optimizer = Muon(muon_matrices(bilm), rate, decay, dtype)
+    optimizer = Muon(muon_matrices(bilm), rate, dtype)
     for step in range(2):
         gradients(bilm, step)
         given = {name: p.grad for name, p in bilm.named_parameters()}
         for name, gradient in matrices(given).items():
             expected[name], buffers[name] = numpy_step(
-                expected[name], buffers[name], gradient.double().numpy(), rate, decay
+                expected[name], buffers[name], gradient.double().numpy(), rate
             )
         optimizer.step()
     for name, matrix in matrices(bilm.state_dict()).items():

@@ -43,7 +43,7 @@ def test_learns_the_grammar(corpus, make_config, tmp_path):
         {"dropout": 0.2},
         {"negatives": None},
         {"optimizer": "adagrad"},
-        {"optimizer": "muon", "weight_decay": 0.01, "negatives": None, "dropout": 0.1},
+        {"optimizer": "muon", "negatives": None, "dropout": 0.1},
     ],
     ids=str,
 )

@@ -28,7 +28,7 @@ class ListenerState(NotSaved):
     linked to the new `elmo` component.
 
     Args:
-        upstream_name: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
+        upstream_name: name of the `elmo` component; "*": the only `elmo` component before the listener.
         width: width of the biLM's layers in the config; None if the config sets no width.
     """
 
@@ -105,7 +105,7 @@ def ElmoListener_v1(
     Args:
         width: width of the biLM's layers; null: the width of the `elmo` component's biLM, which
             `nlp.initialize` looks up and which is saved with the model.
-        upstream: name of the `elmo` component; "*": the nearest `elmo` component before the listener.
+        upstream: name of the `elmo` component; "*": the only `elmo` component before the listener.
     """
     return Model(
         "elmo-listener",

@@ -99,9 +99,6 @@ class ReplaceListenerConfig:
     """Name of the `elmo` component to which the listener is linked."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the biLM in the config of the `elmo` component."""
-    any_upstream: bool = True
-    """True if a listener with `upstream = "*"` is linked to this `elmo` component. Otherwise, all listeners
-    with "*" are linked to other `elmo` components."""
 
     def __call__(self, bilm: dict[str, Any], consumer: dict[str, Any]) -> dict[str, Any]:
         """Return the config block of the `ElmoTok2Vec_v1` that replaces a listener.
@@ -112,8 +109,7 @@ class ReplaceListenerConfig:
                 of several listeners it replaces, so it must be the first in the block: pass the paths to
                 `nlp.replace_listeners` in the order of the config.
         """
-        upstreams = (self.upstream, "*") if self.any_upstream else (self.upstream,)
-        listener = next(_listener_blocks(consumer, upstreams), {})
+        listener = next(_listener_blocks(consumer, (self.upstream, "*")), {})
         mix = {
             name: listener.get(name, default)
             for name, default in {**asdict(MixOptions()), "width": None}.items()

@@ -230,17 +230,15 @@ def test_two_listeners_in_one_component(weights):
 
 
 def test_listener_to_another_elmo_in_the_same_component(weights, other_weights):
-    """Its options are not used for the listener that is replaced, although its upstream "*" would match and it comes
-    first."""
+    """Its options are not used for the listener that is replaced, although it comes first."""
     nlp = pipelines.blank(weights)
     nlp.add_pipe("elmo", name="other", config={"weights": str(other_weights)})
     both = {
-        "a": pipelines.listener(layers="top"),
+        "a": pipelines.listener(layers="top", upstream="other"),
         "b": pipelines.listener(layers=0, upstream="elmo"),
     }
     model = {"tok2vec": {"@layers": "concatenate.v1", "*": both}}
-    with pytest.warns(UserWarning, match="nearest"):
-        nlp.add_pipe("tagger", config={"model": model})
+    nlp.add_pipe("tagger", config={"model": model})
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec.*.b"])
     blocks = nlp.config["components"]["tagger"]["model"]["tok2vec"]["*"]
     assert (blocks["a"]["layers"], blocks["b"]["layers"]) == ("top", 0)
