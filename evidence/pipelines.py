@@ -1,4 +1,4 @@
-"""Score English pipelines on the same words: names in eight data sets, tags, trees, letter case and line breaks.
+"""Score English pipelines on the same words: names in eight data sets, tags, lemmas, trees, letter case, line breaks.
 
     python evidence/pipelines.py DATA PIPELINE [PIPELINE ...] [--part dev] [--json FILE]
 
@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 
 import spacy
 from spacy.language import Language
@@ -48,6 +49,9 @@ class Words:
     deps: list[str]
     starts: set[int]
     names: set[tuple[int, int, str]]
+    lemmas: list[str] = field(default_factory=list)
+    proper: set[int] = field(default_factory=set)
+    """The positions of proper nouns."""
 
 
 def _names(tags: list[str]) -> set[tuple[int, int, str]]:
@@ -84,6 +88,8 @@ def conllu_sentences(path: Path, per_doc: int) -> list[Words]:
         doc.words += [row[1] for row in rows]
         doc.spaces += ["SpaceAfter=No" not in row[9] for row in rows]
         doc.tags += [row[4] for row in rows]
+        doc.lemmas += [row[2] for row in rows]
+        doc.proper |= {first + i for i, row in enumerate(rows) if row[3] == "PROPN"}
         doc.heads += [
             first + (int(row[6]) - 1 if row[6] != "0" else i) for i, row in enumerate(rows)
         ]
@@ -121,19 +127,27 @@ def predict(
                 for ent in doc.ents
                 if ent.label_ in PREDICTED
             },
+            [token.lemma_ for token in kept],
         )
 
 
 def scores(gold: list[Words], predicted: Iterable[Words]) -> dict[str, float]:
-    """Return F1 of the names and of the sentence starts, and the accuracy of the tags, heads, and heads with labels,
-    in percent. Heads of punctuation do not count, as in spaCy."""
+    """Return F1 of the names and of the sentence starts, and the accuracy of the tags, lemmas, heads, and heads with
+    labels, in percent. Heads of punctuation do not count, as in spaCy."""
     names, starts = PRFScore(), PRFScore()
     tags = heads = labelled = words = scored = 0
+    lemmas: list[bool] = []
+    proper: list[bool] = []
     for right, ours in zip(gold, predicted, strict=True):
         names.score_set(ours.names, right.names)
         starts.score_set(ours.starts, right.starts)
         words += len(right.tags)
         tags += sum(a == b for a, b in zip(right.tags, ours.tags, strict=False))
+        for i, (lemma, of_ours) in enumerate(zip(right.lemmas, ours.lemmas, strict=False)):
+            if lemma != "_":  # the second part of a word that is written apart
+                lemmas.append(lemma == of_ours)
+                if i in right.proper:
+                    proper.append(lemmas[-1])
         for i, label in enumerate(right.deps):
             if label != "punct":
                 scored += 1
@@ -143,6 +157,7 @@ def scores(gold: list[Words], predicted: Iterable[Words]) -> dict[str, float]:
     result = {"names": names.fscore, "sentences": starts.fscore}
     if words:
         result |= {"tags": tags / words, "UAS": heads / scored, "LAS": labelled / scored}
+        result |= {"lemmas": fmean(lemmas), "lemmas of proper nouns": fmean(proper)}
     return {key: 100 * value for key, value in result.items()}
 
 
@@ -162,7 +177,8 @@ def table(nlp: Language, data: Path, part: str) -> dict[str, float]:
     path = data / "pos" / f"en_ewt-ud-{part}.conllu"
     single, tens = conllu_sentences(path, 1), conllu_sentences(path, 10)
     plain = scores(single, predict(nlp, single))
-    result |= {key: plain[key] for key in ("tags", "UAS", "LAS")}
+    kinds = ("tags", "lemmas", "lemmas of proper nouns", "UAS", "LAS")
+    result |= {key: plain[key] for key in kinds}
     for case, change in CASES.items():
         result[f"tags, {case}"] = scores(single, predict(nlp, single, change))["tags"]
     whole, broken_up = (
