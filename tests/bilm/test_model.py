@@ -106,14 +106,6 @@ def test_unused_and_repeated_types_do_not_matter():
 
 
 @pytest.mark.parametrize("closing", [False, True])
-def test_empty_batch(closing):
-    got = tiny.read(tiny.bilm(tiny.config()), [], closing=closing)
-    assert got.layers.shape == (3, 0, 10)
-    assert got.state[0].shape == (2, 2, 0, 5)
-    assert got.state[1].shape == (2, 2, 0, 7)
-
-
-@pytest.mark.parametrize("closing", [False, True])
 def test_only_empty_sentences(closing):
     model = tiny.bilm(tiny.config())
     got = tiny.read(model, [[], []], closing=closing)
@@ -237,14 +229,13 @@ def test_inference(config, precision):
             assert difference(got, wanted) <= 3 * BOUNDS[precision]
 
 
-@pytest.mark.parametrize("precision", BOUNDS)
-def test_a_sentence_does_not_depend_on_the_others_in_inference(precision):
-    model = tiny.bilm(tiny.config()).prepare_for_inference(precision)
+def test_a_sentence_does_not_depend_on_the_others_in_bfloat16():
+    model = tiny.bilm(tiny.config()).prepare_for_inference("bfloat16")
     together = tiny.read(model, BATCH).layers.split([len(s) for s in BATCH], 1)
     for sentence, expected in zip(BATCH, together, strict=True):
         if sentence:
             alone = tiny.read(model, [sentence]).layers
-            assert difference(alone, expected) <= BOUNDS[precision]
+            assert difference(alone, expected) <= BOUNDS["bfloat16"]
 
 
 def test_bundled_model_in_bfloat16():

@@ -97,26 +97,6 @@ def test_unreadable_weights(tmp_path, weights, content):
         pipelines.blank(path)("a")
 
 
-def test_numbers_that_disagree_with_the_file(weights):
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 9}
-    nlp.add_pipe("elmo", config={"weights": str(weights), "model": model})
-    with pytest.raises(ValueError, match=r"dim = 9 \(not 7\)"):
-        nlp("a")
-
-
-def test_random_weights_need_initialize():
-    """A naive component would return vectors of random weights without an error."""
-    model = {"@architectures": "spacy-elmo.BiLM.v1", "dim": 4, "projection": 3, "filters": [[1, 2]]}
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": None, "model": model})
-    with pytest.raises(ValueError, match="nlp.initialize"):
-        nlp("a")
-    nlp.initialize()
-    assert nlp("a b")._.elmo.shape == (2, 6)
-    assert equal(spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()), nlp)
-
-
 # Saving and copying
 
 
