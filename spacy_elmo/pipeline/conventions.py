@@ -49,13 +49,6 @@ _EXPLANATIONS = {
     "compound:prt": "particle of a phrasal verb",
     "csubj:pass": "clausal subject (passive)",
     "det:predet": "predeterminer",
-    "discourse": "discourse element",
-    "dislocated": "dislocated element",
-    "fixed": "fixed multiword expression",
-    "flat": "flat expression, such as a name",
-    "goeswith": "part of a word that is written apart",
-    "iobj": "indirect object",
-    "list": "list",
     "nmod:desc": "title or other descriptive noun",
     "nmod:poss": "possessive nominal modifier",
     "nmod:unmarked": "nominal modifier without a preposition",
@@ -63,9 +56,6 @@ _EXPLANATIONS = {
     "nsubj:pass": "nominal subject (passive)",
     "obl:agent": "agent of a passive verb",
     "obl:unmarked": "oblique nominal without a preposition",
-    "orphan": "orphan of an ellipsis",
-    "reparandum": "overridden disfluency",
-    "vocative": "vocative",
 }
 
 
@@ -93,14 +83,13 @@ class SpacyConventions:
         self.name = name
         self._rename = labels == "spacy"
         self._similarity = similarity
-        if nlp.vocab.get_noun_chunks is None or nlp.lang in _REPLACED:
-            vocab: Any = nlp.vocab  # the stub of spaCy has a wrong type
-            vocab.get_noun_chunks = noun_chunks
+        _use_noun_chunks(nlp.vocab)
         for label, explanation in _EXPLANATIONS.items():
             glossary.GLOSSARY.setdefault(label, explanation)
 
     def __call__(self, doc: Doc) -> Doc:
         """Change a Doc in place, and return it."""
+        _use_noun_chunks(doc.vocab)  # in a pipeline that has sourced the component, not that of `nlp`
         if spaces := [token for token in doc if token.is_space]:
             _annotate_spaces(doc, spaces)
         if self._rename:
@@ -119,6 +108,11 @@ class SpacyConventions:
         if self._similarity:
             for hooks in (doc.user_hooks, doc.user_span_hooks, doc.user_token_hooks):
                 hooks["similarity"] = _similarity
+
+
+def _use_noun_chunks(vocab: Any) -> None:  # the stub of spaCy has a wrong type
+    if vocab.get_noun_chunks is None or vocab.lang in _REPLACED:
+        vocab.get_noun_chunks = noun_chunks
 
 
 def _similarity(one: Any, other: Any) -> float:

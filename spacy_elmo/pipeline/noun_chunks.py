@@ -10,18 +10,18 @@ from spacy.tokens import Doc, Span, Token
 
 _NOMINAL = {NOUN, PROPN, PRON}
 # Relations of words that belong to the chunk of their head, before and after the head, without their subtypes or with
-# them. "poss" and "predet" are names of ClearNLP, which the component `spacy_conventions` can write.
+# them. "poss", "predet" and "prt" are names of ClearNLP, which the component `spacy_conventions` can write.
 _BEFORE = {
     "amod", "compound", "det", "fixed", "flat", "goeswith", "nmod:desc", "nmod:poss", "nmod:unmarked", "nummod",
-    "poss", "predet",
+    "poss", "predet", "prt",
 }  # fmt: skip
-_AFTER = {"compound", "fixed", "flat", "goeswith"}
+_AFTER = {"compound", "fixed", "flat", "goeswith", "prt"}
 # "Chapter 5", "September 11"
 _NUMBER_AFTER = {"nummod", "nmod:unmarked"}
 # Adjectives and determiners also follow the noun in languages that inflect them: Latin "populus Romanus".
-_INFLECTED_AFTER = {"amod", "det", "nmod:poss", "nummod"}
+_INFLECTED_AFTER = {"amod", "det", "nmod:poss", "nummod", "poss", "predet"}
 _NO_PHRASE = {
-    "advmod", "case", "cc", "expl:impers", "expl:pass", "expl:pv", "fixed", "goeswith", "mark", "reparandum",
+    "advmod", "case", "cc", "expl:impers", "expl:pass", "expl:pv", "fixed", "goeswith", "mark", "punct", "reparandum",
 }  # fmt: skip
 _NEVER_FIRST = {"case", "cc", "mark", "punct"}
 
@@ -57,9 +57,7 @@ def noun_chunks(doclike: Doc | Span) -> Iterator[tuple[int, int, int]]:
 
 
 def _is_part(token: Token) -> bool:
-    """Return True if a word, or the coordination that it belongs to, is part of the chunk of its head, or no phrase."""
-    while token.dep_ == "conj" and token.head is not token:
-        token = token.head
+    """Return True if a word is part of the chunk of its head, or no phrase."""
     return token.dep_ in _NO_PHRASE or (token.head.pos in _NOMINAL and _describes(token))
 
 

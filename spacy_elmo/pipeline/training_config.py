@@ -4,6 +4,7 @@ pipeline."""
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def add_listening(
 def with_elmo(config: Config, weights: str) -> Config:
     """Return the config of a pipeline with `elmo` as its first component, and a listener in place of each `tok2vec`.
 
-    A `tok2vec` component that nothing reads any more is removed.
+    A `tok2vec` or `transformer` component that nothing reads any more is removed.
 
     Args:
         config: a config for `spacy train`, with its variables unresolved.
@@ -73,11 +74,16 @@ def with_elmo(config: Config, weights: str) -> Config:
     components = config["components"]
     for block in components.values():
         _replace_tok2vec(block.get("model", {}))
-    if not any("Tok2VecListener" in Config(block).to_str() for block in components.values()):
-        components.pop("tok2vec", None)
-    names = [name for name in config["nlp"]["pipeline"] if name in components]
-    config["nlp"]["pipeline"] = ["elmo", *names]
-    components["elmo"] = {"factory": "elmo", "weights": weights}
+    if not re.search("(?<!Elmo)Listener", str(components)):
+        for name in list(components):
+            if components[name].get("factory") in ("tok2vec", "transformer"):
+                del components[name]
+    components["elmo"] = {"factory": "elmo", **components.get("elmo", {}), "weights": weights}
+    pipeline = [name for name in config["nlp"]["pipeline"] if name in components and name != "elmo"]
+    config["nlp"]["pipeline"] = ["elmo", *pipeline]
+    training = config.get("training", {})
+    for key in {"frozen_components", "annotating_components"} & training.keys():
+        training[key] = [name for name in training[key] if name in components]
     return config
 
 

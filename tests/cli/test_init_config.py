@@ -12,11 +12,11 @@ import spacy
 from spacy.cli import app
 from spacy.cli.init_config import init_config as spacy_init_config
 from spacy.util import load_config
-from thinc.api import Adam
+from thinc.api import Adam, Config
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.pipeline.training_config import shipped_configs
+from spacy_elmo.pipeline.training_config import shipped_configs, with_elmo
 from tests import consumers, pipelines, tiny
 from tests.converters import foreign
 
@@ -166,15 +166,35 @@ def test_elmo_is_added_to_a_config(tmp_path, batch_size, expected):
     config = spacy_init_config(lang="en", pipeline=["tagger", "ner"])
     config["components"]["tagger"]["label_smoothing"] = 0.1
     config["nlp"]["batch_size"] = batch_size
+    config["training"]["frozen_components"] = ["tok2vec", "tagger"]
     config.to_disk(base)
     assert invoke(path, "--base", base, "--weights", "en_mini_v4").exit_code == 0
+    again = path.read_text()
+    assert invoke(path, "--base", path, "--weights", "en_mini_v4", "--force").exit_code == 0
+    assert path.read_text() == again
     written = load_config(path)
     assert written["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]
     assert set(written["components"]) == {"elmo", "tagger", "ner"}
     assert written["components"]["tagger"]["label_smoothing"] == 0.1
     assert written["nlp"]["batch_size"] == expected
+    assert written["training"]["frozen_components"] == ["tagger"]
     nlp = spacy.util.load_model_from_config(written, auto_fill=True)
     assert [name for name in nlp.pipe_names if nlp.get_pipe("elmo").listener_map.get(name)] == [
         "tagger",
         "ner",
     ]
+
+
+def test_elmo_replaces_a_transformer():
+    listener = {"@architectures": "spacy-transformers.TransformerListener.v1", "grad_factor": 1.0}
+    base = Config({
+        "nlp": {"lang": "en", "pipeline": ["transformer", "ner"]},
+        "components": {
+            "transformer": {"factory": "transformer"},
+            "ner": {"factory": "ner", "model": {"tok2vec": listener}},
+        },
+    })  # fmt: skip
+    config = with_elmo(base, "en_mini_v4")
+    assert config["nlp"]["pipeline"] == ["elmo", "ner"]
+    assert set(config["components"]) == {"elmo", "ner"}
+    assert config["components"]["ner"]["model"]["tok2vec"]["upstream"] == "elmo"

@@ -125,12 +125,12 @@ def test_labels(labels, deps, ents):
     nlp = spacy.blank("en")
     nlp.add_pipe("spacy_conventions", config={"labels": labels})
     doc = Doc(nlp.vocab, ["A", "b", "C"], heads=[1, 1, 1], deps=["nsubj:pass", "ROOT", "obj"])
-    doc.ents = [Span(doc, 0, 1, "PER", kb_id="Q1"), Span(doc, 2, 3, "LOC")]
+    doc.ents = [Span(doc, 0, 1, "PER", kb_id="Q1", span_id="anna"), Span(doc, 2, 3, "LOC")]
     nlp.get_pipe("spacy_conventions")(doc)
     assert [token.dep_ for token in doc] == deps
-    assert [(ent.label_, ent.kb_id_) for ent in doc.ents] == list(
-        zip(ents, ["Q1", ""], strict=True)
-    )
+    person, place = doc.ents
+    assert [person.label_, place.label_] == ents
+    assert (person.kb_id_, person.id_, place.kb_id_) == ("Q1", "anna", "")
 
 
 def test_entities_that_nothing_looked_for_stay_unknown():
@@ -145,6 +145,9 @@ def test_iterator_stays_with_the_pipeline(tmp_path):
     nlp.to_disk(tmp_path)
     for copy in (nlp, spacy.load(tmp_path), pickle.loads(pickle.dumps(nlp))):
         assert copy.vocab.get_noun_chunks is noun_chunks
+    other = spacy.blank("en")
+    other.add_pipe("spacy_conventions", source=nlp)
+    assert other("a").vocab.get_noun_chunks is noun_chunks
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,11 @@ SENTENCES = [
         " 5/NUM/4/nummod of/ADP/8/case it/PRON/4/nmod \n/SPACE/8/dep",
         ["Tim \n Cook", "Chapter \n 5", "it"],
     ),
+    (  # "there" refers to nothing
+        "en",
+        "There/PRON/1/expl is/VERB/1/ROOT hope/NOUN/1/nsubj",
+        ["hope"],
+    ),
     (  # the subtree of a describing word ends with a line break
         "en",
         "Tim/PROPN/3/nsubj Cook/PROPN/0/flat \n/SPACE/1/dep opened/VERB/3/ROOT May/PROPN/3/obl:unmarked"
@@ -58,6 +63,11 @@ SENTENCES = [
         "la",
         "populus/NOUN/2/nsubj Romanus/ADJ/0/amod vicit/VERB/2/ROOT hostes/NOUN/2/obj omnes/DET/3/det",
         ["populus Romanus", "hostes omnes"],
+    ),
+    (  # a participle with words of its own is a clause
+        "la",
+        "exercitus/NOUN/4/nsubj missus/ADJ/0/amod a/ADP/3/case Caesare/NOUN/1/obl venit/VERB/4/ROOT",
+        ["exercitus", "Caesare"],
     ),
     (  # a verb between the words of a phrase
         "la",
@@ -84,8 +94,23 @@ def test_chunks(lang, sentence, expected, labels):
     """Renamed labels do not change the chunks."""
     words, pos, heads, deps = zip(*(word.split("/") for word in sentence.split(" ")), strict=True)
     vocab, deps = spacy.blank(lang).vocab, [labels.get(dep, dep) for dep in deps]
-    doc = Doc(vocab, list(words), pos=list(pos), heads=list(map(int, heads)), deps=deps)
+    tags = ["EX" if word == "There" else "" for word in words]
+    heads = list(map(int, heads))
+    doc = Doc(vocab, list(words), pos=list(pos), tags=tags, heads=heads, deps=deps)
     assert [doc[start:end].text for start, end, _ in noun_chunks(doc)] == expected
+
+
+@pytest.mark.parametrize("lang", ["en", "la"])
+@pytest.mark.parametrize("heads", [[0, 0], [1, 1]])
+@pytest.mark.parametrize("relation", CLEARNLP)
+def test_a_renamed_relation_means_the_same(lang, heads, relation):
+    vocab = spacy.blank(lang).vocab
+    one, other = (
+        Doc(vocab, ["a", "b"], pos=["NOUN"] * 2, heads=heads,
+            deps=["ROOT" if head == token else name for token, head in enumerate(heads)])
+        for name in (relation, CLEARNLP[relation])
+    )  # fmt: skip
+    assert list(noun_chunks(one)) == list(noun_chunks(other))
 
 
 def test_no_tree():
