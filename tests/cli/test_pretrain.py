@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+import torch
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.cli.pretrain import _format, free_cores
@@ -122,3 +123,14 @@ def test_free_cores(tmp_path, monkeypatch, quota, load, free):
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0, 0))
     assert free_cores(tmp_path) == free
+
+
+@pytest.mark.parametrize("load", [0, 99])
+def test_threads_that_wait_for_each_other_are_told_before_the_first_step(
+    folder, monkeypatch, load
+):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0, 0))
+    before, _, _ = run(*PRETRAIN).partition("Step ")
+    assert ("OMP_NUM_THREADS=1" in before) == bool(load)
