@@ -89,7 +89,9 @@ class SpacyConventions:
 
     def __call__(self, doc: Doc) -> Doc:
         """Change a Doc in place, and return it."""
-        _use_noun_chunks(doc.vocab)  # in a pipeline that has sourced the component, not that of `nlp`
+        _use_noun_chunks(
+            doc.vocab
+        )  # in a pipeline that has sourced the component, not that of `nlp`
         if spaces := [token for token in doc if token.is_space]:
             _annotate_spaces(doc, spaces)
         if self._rename:

@@ -126,9 +126,7 @@ def test_free_cores(tmp_path, monkeypatch, quota, load, free):
 
 
 @pytest.mark.parametrize("load", [0, 99])
-def test_threads_that_wait_for_each_other_are_told_before_the_first_step(
-    folder, monkeypatch, load
-):
+def test_threads_that_wait_for_each_other_are_told_before_the_first_step(folder, monkeypatch, load):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0, 0))
