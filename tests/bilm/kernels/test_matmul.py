@@ -75,7 +75,7 @@ def test_the_same_bits_for_any_rows_kernels_and_threads(size, monkeypatch):
         for threads in (1, 3):
             with torch_threads(threads):
                 assert torch.equal(matmul(x, w, bias), expected)
-        for n in range(1, 130):
+        for n in (*range(1, 20), *range(120, 130)):
             assert torch.equal(matmul(x[-n:], w, bias), expected[-n:]), (kind, n)
         assert torch.equal(matmul(x, w.t().contiguous().t(), bias), expected)
 
