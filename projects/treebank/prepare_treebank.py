@@ -10,6 +10,7 @@ those of the pipeline that suit little text.
 
 import argparse
 import lzma
+import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -56,6 +57,20 @@ def found(nlp: Language, blocks: Iterable[str]) -> float:
         hits += sum(match.size for match in matches)
         total += len(words)
     return hits / max(total, 1)
+
+
+def marks(texts: Iterable[str]) -> set[str]:
+    """Return the combining marks of some texts."""
+    letters = {letter for text in texts for letter in unicodedata.normalize("NFD", text)}
+    return {letter for letter in letters if unicodedata.category(letter) == "Mn"}
+
+
+def spelling(docs: list[Doc]) -> dict[str, Any]:
+    """Return the spelling rule of a biLM that drops marks of words that no lemma has, such as the points of Hebrew."""
+    words = [token for doc in docs for token in doc if token.lemma]
+    dropped = marks(word.text for word in words) - marks(word.lemma_ for word in words)
+    replace = [[mark, ""] for mark in sorted(dropped)]
+    return {"unicode_form": "NFD", "replace": replace} if dropped else {}
 
 
 def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
@@ -142,6 +157,7 @@ def main() -> None:
     (args.out / "test.conllu").write_text("\n\n".join(parts["test"]) + "\n\n", "utf8")
     words = [token.text for doc in train for token in doc]
     settings = bilm_settings(len(words), len(set(words)))
+    settings["model"] |= spelling(train)
     settings["paths"] = {"raw_text": str(text), "dev_text": str(dev)}
     fill(args.bilm, settings | {"prepare": {"lang": nlp.lang}})
     paths = {"train": str(text / "train.spacy"), "dev": str(dev)}
