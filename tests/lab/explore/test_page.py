@@ -26,7 +26,7 @@ def save(path, queries, found=FOUND):
     corpus = occurrences(found, VECTORS)
     asked = occurrences(queries, np.ones((3, len(queries), 2)))
     view = word_view(corpus, asked, nearest(asked, corpus, 2), drawable(project(corpus, asked)))
-    save_map(path, view, title="Uses of <“bank”>", source="a < b")
+    save_map(path, view, title="Uses of <i>bank</i>", source="a < b")
     return view
 
 
@@ -72,7 +72,7 @@ def test_long_sentences_are_cut_around_the_word(left, right, shown_left, shown_r
 def test_page(browser, tmp_path):
     save(tmp_path / "map.html", QUERIES)
     page = Page(browser, (tmp_path / "map.html").as_uri(), ".map")
-    assert browser.title == page.text("h1") == "Uses of <“bank”>"
+    assert browser.title == page.text("h1") == "Uses of <i>bank</i>"
     assert page.text("#about") == "4 uses from a < b"
     assert [query.text for query in page.find("p.query")] == ["A\nMy bank!", "B\nTheir bank?"]
     assert [title.text for title in page.find("h3")] == ["View 1", "View 2"]
