@@ -89,9 +89,8 @@ class SpacyConventions:
 
     def __call__(self, doc: Doc) -> Doc:
         """Change a Doc in place, and return it."""
-        _use_noun_chunks(
-            doc.vocab
-        )  # in a pipeline that has sourced the component, not that of `nlp`
+        # Not always the vocabulary of `nlp`: another pipeline can have sourced this component.
+        _use_noun_chunks(doc.vocab)
         if spaces := [token for token in doc if token.is_space]:
             _annotate_spaces(doc, spaces)
         if self._rename:
@@ -113,7 +112,9 @@ class SpacyConventions:
 
 
 def _use_noun_chunks(vocab: Any) -> None:  # the stub of spaCy has a wrong type
-    if vocab.get_noun_chunks is None or vocab.lang in _REPLACED:
+    present = vocab.get_noun_chunks
+    is_spacys = present is not None and present.__module__.startswith("spacy.lang.")
+    if present is None or (is_spacys and vocab.lang in _REPLACED):
         vocab.get_noun_chunks = noun_chunks
 
 

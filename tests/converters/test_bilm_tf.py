@@ -391,7 +391,7 @@ def test_newest_checkpoint(tmp_path):
     write_checkpoint(tmp_path, model_of(), step=10)
     with pytest.raises(ValueError, match="found model.ckpt-10.index, model.ckpt-6.index. Give"):
         convert_checkpoint(tmp_path)
-    named = 'model_checkpoint_path: "/home/x/model.ckpt-6"\nall_model_checkpoint_paths: "y"\n'
+    named = 'model_checkpoint_path: "/elsewhere/model.ckpt-6"\nall_model_checkpoint_paths: "y"\n'
     (tmp_path / "checkpoint").write_text(named, "utf8")
     assert_same_tensors(convert_checkpoint(tmp_path)[0], other)
 

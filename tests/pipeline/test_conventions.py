@@ -148,6 +148,8 @@ def test_iterator_stays_with_the_pipeline(tmp_path):
     other = spacy.blank("en")
     other.add_pipe("spacy_conventions", source=nlp)
     assert other("a").vocab.get_noun_chunks is noun_chunks
+    other.vocab.get_noun_chunks = list  # the user's own
+    assert other("a").vocab.get_noun_chunks is list
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def numpy_step(matrix, buffer, gradient, rate):
     return matrix - 0.2 * np.sqrt(max(matrix.shape)) * rate * x, buffer
 
 
-@pytest.mark.parametrize(("dtype", "most"), [(torch.bfloat16, 0.03), (torch.float32, 1e-4)])
+@pytest.mark.parametrize(("dtype", "most"), [(torch.bfloat16, 0.025), (torch.float32, 1e-4)])
 def test_steps_are_those_of_the_formula(bilm, dtype, most):
     rate = 0.01
     expected = {n: m.detach().double().numpy() for n, m in matrices(bilm.state_dict()).items()}
