@@ -24,15 +24,16 @@ from spacy.training.converters import conllu_to_docs
 
 FEW = 0.9
 """If the tokenizer finds fewer of the words in the text, scores from plain text mean little."""
+RARE = 0.01
+"""Marks that fewer of the words have, such as those of foreign names, are kept."""
 
 
 def sentences(name: Path, part: str) -> list[str]:
     """Return the sentences of a part in CoNLL-U; an empty list if there is no file."""
-    for path in (Path(f"{name}-{part}.conllu"), Path(f"{name}-{part}.conllu.xz")):
-        if path.exists():
-            data = path.read_bytes()
-            text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8-sig")
-            return [block for block in text.strip().split("\n\n") if block]
+    for path, opened in ((f"{name}-{part}.conllu", open), (f"{name}-{part}.conllu.xz", lzma.open)):
+        if Path(path).exists():
+            with opened(path, "rt", encoding="utf-8-sig") as file:
+                return [block for block in file.read().strip().split("\n\n") if block.strip()]
     return []
 
 
@@ -41,41 +42,47 @@ def docs(blocks: list[str], n_sents: int) -> list[Doc]:
     made = list(conllu_to_docs("\n\n".join(blocks) + "\n\n", n_sents=n_sents, no_print=True))
     for doc in made:
         doc.has_unknown_spaces = True
+        for token in doc:
+            # A treebank without lemmas.
+            if token.lemma_ == "_" != token.text:
+                token.lemma_ = ""
     return made
 
 
-def found(nlp: Language, blocks: Iterable[str]) -> float:
-    """Return the share of the words that the tokenizer finds in the text of the sentences."""
+def found(nlp: Language, blocks: Iterable[str]) -> float | None:
+    """Return the share of the words that the tokenizer finds in the text of the sentences; None without text."""
     total = hits = 0
     for block in blocks:
         lines = block.split("\n")
         rows = [line.split("\t") for line in lines if line[:1].isdigit()]
         words = [row[1] for row in rows if row[0].isdigit()]
-        text = next((line[9:] for line in lines if line.startswith("# text = ")), " ".join(words))
-        tokens = [token.text for token in nlp.make_doc(text)]
+        texts = [line[9:] for line in lines if line.startswith("# text = ")]
+        if not texts:
+            continue
+        tokens = [token.text for token in nlp.make_doc(texts[0])]
         matches = SequenceMatcher(None, words, tokens, autojunk=False).get_matching_blocks()
         hits += sum(match.size for match in matches)
         total += len(words)
-    return hits / max(total, 1)
+    return hits / total if total else None
 
 
-def marks(texts: Iterable[str]) -> set[str]:
-    """Return the combining marks of some texts."""
-    letters = {letter for text in texts for letter in unicodedata.normalize("NFD", text)}
+def marks(text: str) -> set[str]:
+    """Return the combining marks of a text."""
+    letters = unicodedata.normalize("NFD", text)
     return {letter for letter in letters if unicodedata.category(letter) == "Mn"}
 
 
-def spelling(docs: list[Doc]) -> dict[str, Any]:
-    """Return the spelling rule of a biLM that drops marks of words that no lemma has, such as the points of Hebrew."""
+def marks_without_lemmas(docs: list[Doc]) -> set[str]:
+    """Return the marks of words that no lemma has, such as the points of Hebrew."""
     words = [token for doc in docs for token in doc if token.lemma]
-    dropped = marks(word.text for word in words) - marks(word.lemma_ for word in words)
-    replace = [[mark, ""] for mark in sorted(dropped)]
-    return {"unicode_form": "NFD", "replace": replace} if dropped else {}
+    kept = {mark for word in words for mark in marks(word.lemma_)}
+    dropped = [marks(word.text) - kept for word in words]
+    return set().union(*dropped) if sum(map(bool, dropped)) > RARE * len(words) else set()
 
 
 def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
     """Return the settings of a biLM for a text of so many words and distinct words."""
-    large = words > 1_000_000
+    large = words > 500_000
     return {
         "model": {"dim": 896 if large else 512, "projection": 192 if large else 128},
         "training": {
@@ -83,7 +90,7 @@ def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
             "vocab_size": min(types // 2, 100_000),
             "negatives": min(types // 4, 4096),
             "dropout": 0.1,
-            # The words are twice in the text.
+            # Each passes the words twice: in ten sentences, and in each sentence alone.
             "max_epochs": 5,
             "max_tokens": None,
             "batch_tokens": 4096 if large else 1024,
@@ -131,33 +138,44 @@ def main() -> None:
     parser.add_argument("--bilm", type=Path, required=True, help="config of `elmo pretrain`")
     parser.add_argument("--pipeline", type=Path, required=True, help="config of `train`")
     args = parser.parse_args()
-    try:
-        nlp = spacy.blank(args.lang)
-    except ImportError:
-        nlp = spacy.blank("xx")
-        print(f"spaCy has no language {args.lang!r}: the pipeline has the language xx")
     parts = {part: sentences(args.treebank, part) for part in ("train", "dev", "test")}
+    for part in ("train", "test"):
+        if not parts[part]:
+            parser.error(f"there are no sentences in {args.treebank}-{part}.conllu or .conllu.xz")
     if not parts["dev"]:
-        tenth = len(parts["train"]) // 10
+        tenth = max(1, len(parts["train"]) // 10)
         parts["train"], parts["dev"] = parts["train"][:-tenth], parts["train"][-tenth:]
         print(f"No dev part: the last {tenth} sentences of the train part are the dev part")
+    try:
+        nlp = spacy.blank(args.lang)
+    except ImportError as error:
+        nlp = spacy.blank("xx")
+        print(f"The pipeline has the language xx, because spaCy cannot load {args.lang!r}: {error}")
     share = found(nlp, parts["test"])
-    print(
-        f"The tokenizer of {nlp.lang} finds {share:.0%} of the words of the test part in its text"
-    )
-    if share < FEW:
-        print("That is little: give the pipeline words that another program has split (README.md)")
+    if share is not None:
+        print(
+            f"The tokenizer of {nlp.lang} finds {share:.0%} of the words of the test part in its text"
+        )
+        if share < FEW:
+            print(
+                "That is little: give the pipeline words that another program has split (README.md)"
+            )
 
     text, dev = args.out / "text", args.out / "dev.spacy"
     text.mkdir(parents=True, exist_ok=True)
+    alone = docs(parts["train"], 1)
     # Ten sentences, in which the parser learns where sentences end, and each sentence alone.
-    train = [*docs(parts["train"], 10), *docs(parts["train"], 1)]
-    DocBin(docs=train).to_disk(text / "train.spacy")
+    DocBin(docs=[*docs(parts["train"], 10), *alone]).to_disk(text / "train.spacy")
     DocBin(docs=docs(parts["dev"], 10)).to_disk(dev)
     (args.out / "test.conllu").write_text("\n\n".join(parts["test"]) + "\n\n", "utf8")
-    words = [token.text for doc in train for token in doc]
+    words = [token.text for doc in alone for token in doc]
     settings = bilm_settings(len(words), len(set(words)))
-    settings["model"] |= spelling(train)
+    dropped = marks_without_lemmas(alone)
+    if dropped:
+        names = ", ".join(sorted(unicodedata.name(mark, hex(ord(mark))) for mark in dropped))
+        print(f"The biLM and the lemmatizer drop marks that no lemma has: {names}")
+        replace = [[mark, ""] for mark in sorted(dropped)]
+        settings["model"] |= {"unicode_form": "NFD", "replace": replace}
     settings["paths"] = {"raw_text": str(text), "dev_text": str(dev)}
     fill(args.bilm, settings | {"prepare": {"lang": nlp.lang}})
     paths = {"train": str(text / "train.spacy"), "dev": str(dev)}

@@ -26,7 +26,7 @@ def features(text: str) -> set[str]:
 
 
 def correct(row: list[str], token: Token) -> dict[str, bool]:
-    """Compare the columns of a word in CoNLL-U with a token."""
+    """Compare the columns of a word in CoNLL-U with a token. As in the shared task, any lemma is correct for `_`."""
     head = 0 if token.head == token else token.head.i - token.sent.start + 1
     attached = head == int(row[6])
     return {

@@ -76,7 +76,9 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
             self.trees.spelling = shim_of(elmo.model).config.spelling
         super().initialize(get_examples, nlp=nlp, labels=labels)
         references = (example.reference for example in get_examples())
-        self.trees.lemmas = {token.lemma_ for doc in references for token in doc if token.lemma}
+        # "_" is the lemma of the second part of a word that was split by mistake.
+        lemmas = {token.lemma_ for doc in references for token in doc}
+        self.trees.lemmas = lemmas - {"", "_"}
 
     def predict(self, docs: Iterable[Doc]) -> list[Any]:
         """Return the id of a tree for each word of each Doc, or -1 if none of the `top_k` trees applies."""
@@ -204,13 +206,13 @@ class NormalizedEditTrees:
         content = srsly.msgpack_loads(data)
         form, replace = content["spelling"]
         self.spelling = Spelling(form, tuple((character, text) for character, text in replace))
-        self.lemmas = set(content.get("lemmas", ()))
+        self.lemmas = set(content["lemmas"])
         self._trees = EditTrees(self._strings)
         self._trees.from_bytes(content["trees"])
         return self
 
     def to_disk(self, path: Path) -> None:
-        """Write the spelling and the trees to a file."""
+        """Write the bytes of `to_bytes` to a file."""
         path.write_bytes(self.to_bytes())
 
     def from_disk(self, path: Path) -> NormalizedEditTrees:

@@ -80,6 +80,11 @@ def test_it_learns_lemmas_and_capital_letters(top_k):
         assert lemmas(nlp, words) == expected.split()
 
 
+def test_the_lemma_of_the_rest_of_a_split_word_is_not_known():
+    nlp = trained([("the c at s", "the cat _ s")])
+    assert nlp.get_pipe("normalizing_lemmatizer").trees.lemmas == {"the", "cat", "s"}
+
+
 def test_a_tree_that_makes_a_known_lemma_goes_first():
     trees = NormalizedEditTrees(StringStore())
     cut, same, other = trees.add("cats", "cat"), trees.add("a", "a"), trees.add("went", "go")

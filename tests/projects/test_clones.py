@@ -12,6 +12,8 @@ import pytest
 import spacy
 import srsly
 from confection import Config
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 
 from spacy_elmo.bilm.weights import Weights
 
@@ -95,15 +97,50 @@ def test_treebank_from_scratch(repository, tmp_path):
         path.write_bytes(lzma.compress(text.encode()))
     variables = dict(data=tmp_path / "data", treebank="tiny", lang="got", small_max_steps=250)
     output = run(folder, "from-scratch", **variables)
-    assert "spaCy has no language 'got'" in output and "No dev part" in output
+    assert "spaCy cannot load 'got'" in output and "No dev part" in output
     assert "finds 100% of the words" in output and "Warning" not in output
-    scores = srsly.read_json(folder / "training/test.json")
+    assert "marks that no lemma has: COMBINING ACUTE ACCENT" in output
+    scores = srsly.read_json(folder / "training/test-words.json")
     assert min(scores[name] for name in ("UPOS", "UFeats", "lemma", "LAS")) > 90
     nlp = spacy.load(folder / "training/pipeline")
     doc = nlp("The sailors see a bridge . The old doctor finds the road .")
     assert nlp.lang == "xx" and len(list(doc.sents)) == 2
     assert doc[1].head == doc[2] and doc[2].lemma_ == "see" and doc[4].lemma_ == "bridge"
     assert nlp.get_pipe("lemmatizer").trees.spelling.replace == (("\u0301", ""),)
+
+
+def test_prepare_treebank(tmp_path):
+    """Nine sentences with Windows line ends, without lemmas, texts and a dev part; at first without a test part."""
+    blocks = (SAMPLE / "pos/sample-train.conllu").read_text("utf8").split("\n\n")[:9]
+    lines = "\n\n".join(blocks).replace("bridge", "bri\u0301dge").split("\n")
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    text = "\r\n".join("\t".join([*row[:2], *["_"][: len(row) - 1], *row[3:]]) for row in rows)
+    command = [
+        sys.executable,
+        ROOT / "projects/treebank/prepare_treebank.py",
+        "tiny",
+        ".",
+        "--lang",
+        "en",
+    ]
+    for option, name in (("--bilm", "pretrain_mini.cfg"), ("--pipeline", "treebank_elmo.cfg")):
+        shutil.copy(ROOT / "configs" / name, tmp_path)
+        command += [option, name]
+    for part, message in (
+        ("train", "there are no sentences in tiny-test"),
+        ("test", "the last 1 sentences"),
+    ):
+        (tmp_path / f"tiny-{part}.conllu").write_bytes(text.encode())
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert message in done.stderr + done.stdout
+    assert "tokenizer" not in done.stdout and "marks" not in done.stdout
+    vocab = Vocab()
+    train = list(DocBin().from_disk(tmp_path / "text/train.spacy").get_docs(vocab))
+    dev = list(DocBin().from_disk(tmp_path / "dev.spacy").get_docs(vocab))
+    assert [len(list(doc.sents)) for doc in [*train, *dev]] == [8] + 8 * [1] + [1]
+    words = [token.text for doc in [train[0], *dev] for token in doc]
+    assert words == [row[1] for row in rows if row[0].isdigit()]
+    assert not any(token.lemma for doc in train for token in doc)
 
 
 SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v4", "max_steps": 20}
