@@ -44,6 +44,7 @@ def make_elmo(
     model: Model[list[Doc], list[Floats3d]],
     weights: str | None,
     frozen: bool,
+    lr_scale: float,
     get_spans: SpanGetter | None,
     dtype: StoredDType,
     start: Start,
@@ -67,6 +68,7 @@ def make_elmo(
     options = ElmoOptions(
         weights=default_weights(nlp.lang) if is_auto else weights,
         frozen=frozen,
+        lr_scale=lr_scale,
         get_spans=get_spans,
         dtype=dtype,
         start=start,

@@ -42,6 +42,9 @@ class BiLMOptions(NotSaved):
     """True: training does not change the biLM. This is the default, because the weighted sum of the layers
     already gives most of the gain for a task, and because the layers of training Docs are then computed only
     once, in the first epoch."""
+    lr_scale: float = 1.0
+    """Factor of the learning rate for the weights of a biLM that is not frozen. A factor of 0.1 changes a biLM that
+    was trained on much text only a little (docs/train.md)."""
     get_spans: SpanGetter | None = None
     """Function that returns the spans of each Doc. The biLM processes each span as a separate sequence. null:
     the spans are sentences. A rule finds these sentences without annotation, so training and prediction use

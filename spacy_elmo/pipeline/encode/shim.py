@@ -140,7 +140,8 @@ class BiLMShim(PyTorchShim):
                 # Adam writes into these arrays. On the CPU they share the parameter's memory.
                 data: Any = torch2xp(param.data)
                 gradient: Any = torch2xp(param.grad.contiguous())
-                value, _ = optimizer((self.id, name), data, gradient)
+                key, scale = (self.id, name), self.options.lr_scale
+                value, _ = optimizer(key, data, gradient, lr_scale=scale)
                 param.data.copy_(xp2torch(value, device=param.device))
                 self._weights_changed()
             param.grad = None

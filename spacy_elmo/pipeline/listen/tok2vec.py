@@ -24,6 +24,7 @@ def ElmoTok2Vec_v1(
     bilm: Model[list[Doc], list[Floats3d]],
     weights: str | None = AUTO,
     frozen: bool = True,
+    lr_scale: float = 1.0,
     get_spans: SpanGetter | None = None,
     dtype: StoredDType = "float32",
     start: Start = "zero",
@@ -41,7 +42,7 @@ def ElmoTok2Vec_v1(
         width: width of the biLM's layers; null: the width is read when the biLM is loaded, which is too late
             for the layers of an entity linker.
     """
-    configure(bilm, BiLMOptions(weights, frozen, get_spans, dtype, start, precision))
+    configure(bilm, BiLMOptions(weights, frozen, lr_scale, get_spans, dtype, start, precision))
     return _chain(bilm, scalar_mix(MixOptions(layers, dropout, l2)), width)
 
 
