@@ -141,13 +141,14 @@ def _annotate_spaces(doc: Doc, spaces: list[Any]) -> None:
 
 def _detach_spaces(doc: Doc) -> None:
     """Give the children of whitespace tokens to the heads of these tokens. A whitespace token then depends on the word
-    before it; on the first word if it begins the sentence."""
+    before it; on the first word if it begins the sentence. A sentence of whitespace joins the sentence before it."""
     heads = [token.head.i for token in doc]
     root, dep = doc.vocab.strings["ROOT"], doc.vocab.strings.add("dep")
     labels = [token.dep for token in doc]
+    before = None
     for sentence in doc.sents:
         words = [token.i for token in sentence if not token.is_space]
-        if not words:
+        if not words and before is None:
             continue
         for index in words:
             while doc[heads[index]].is_space and heads[heads[index]] != heads[index]:
@@ -158,7 +159,7 @@ def _detach_spaces(doc: Doc) -> None:
             heads[index] = orphans[0]
         if orphans:
             labels[orphans[0]] = root
-        before = words[0]
+        before = words[0] if words else before
         for token in sentence:
             if token.is_space:
                 heads[token.i], labels[token.i] = before, dep

@@ -90,14 +90,24 @@ def _extent(head: Token) -> tuple[int, int]:
     for index in range(head.i - 1, -1, -1):
         if index in inside:
             first = index
-        elif doc[index].pos not in (PUNCT, SPACE):
+        elif not _is_bridged(doc, index):
             break
     for index in range(head.i + 1, len(doc)):
         if index in inside:
             last = index
-        elif doc[index].pos not in (PUNCT, SPACE):
+        elif not _is_bridged(doc, index):
             break
     # A wrong tree can put the preposition of the chunk into a name: "to AQ Kahn".
     while doc[first].dep_ in _NEVER_FIRST and first < head.i:
         first += 1
     return first, last + 1
+
+
+def _is_bridged(doc: Doc, index: int) -> bool:
+    """Return whether a chunk can go on after this token, which is not a part of its phrase: punctuation, or whitespace
+    that does not end the cell of a table or stand before a bullet."""
+    if doc[index].pos != SPACE:
+        return doc[index].pos == PUNCT
+    return "\t" not in doc[index].text and all(
+        token.pos != PUNCT for token in doc[index + 1 : index + 2]
+    )

@@ -43,6 +43,11 @@ SENTENCES = [
         " 5/NUM/4/nummod of/ADP/8/case it/PRON/4/nmod \n/SPACE/8/dep",
         ["Tim \n Cook", "Chapter \n 5", "it"],
     ),
+    (  # the cells of a table, and a bullet, whose words a wrong tree joins
+        "en",
+        "Anna/PROPN/0/ROOT \t/SPACE/0/dep Oslo/PROPN/0/flat \n/SPACE/2/dep -/PUNCT/5/punct Kate/PROPN/0/flat",
+        ["Anna"],
+    ),
     (  # "there" refers to nothing
         "en",
         "There/PRON/1/expl is/VERB/1/ROOT hope/NOUN/1/nsubj",
