@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--paragraphs", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(
-        "--only", nargs="+", help="remove all other components, for example: elmo tok2vec ner"
+        "--only", nargs="+", help="remove all other components, for example: elmo ner"
     )
     parser.add_argument(
         "--bfloat16", action="store_true", help="pipelines with a biLM also in bfloat16"

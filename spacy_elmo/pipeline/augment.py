@@ -23,7 +23,7 @@ def case_and_lines_v1(
     Args:
         lower: probability that the text becomes lower case.
         upper: probability that it becomes upper case.
-        title: probability that each word gets one capital letter, its first.
+        title: probability that the first letter of each word becomes a capital letter.
         lines: probability that the text gets a line break after every `width` words or so.
         width: words in a line, give or take half of them.
 
@@ -32,8 +32,13 @@ def case_and_lines_v1(
     """
     if lower + upper + title > 1:
         raise ValueError(f"lower + upper + title = {lower + upper + title}: at most 1 is possible")
-    cases: Cases = {str.lower: lower, str.upper: upper, str.capitalize: title}
+    cases: Cases = {str.lower: lower, str.upper: upper, _capitalize: title}
     return partial(_augment, cases=cases, lines=lines, width=width)
+
+
+def _capitalize(word: str) -> str:
+    # Unlike `str.capitalize`, it leaves "NASA" and "McDonald" as they are.
+    return word[:1].upper() + word[1:]
 
 
 def _augment(
@@ -62,7 +67,7 @@ def _recase(nlp: Language, example: Example, change: Callable[[str], str]) -> Ex
     annotation = example.to_dict()
     tokens = annotation["token_annotation"]
     words = [
-        # "n't" in "Don't" is not the start of a word, so `str.capitalize` must not see its first letter as one.
+        # "n't" in "Don't" is not the start of a word, so `_capitalize` must not see its first letter as one.
         change("x" + token.text)[1:]
         if token.i and not token.nbor(-1).whitespace_
         else change(token.text)

@@ -8,9 +8,9 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-WORDS = ["Do", "n't", "go", "to", "New", "York", ",", "he", "said", "in", "Paris", "."]
+WORDS = ["Do", "n't", "go", "to", "New", "York", ",", "he", "said", "in", "McLean", "."]
 SPACES = [False, True, True, True, True, False, True, True, True, True, False, False]
-LEMMAS = ["do", "not", "go", "to", "New", "York", ",", "he", "say", "in", "Paris", "."]
+LEMMAS = ["do", "not", "go", "to", "New", "York", ",", "he", "say", "in", "McLean", "."]
 HEADS = [2, 2, 2, 5, 5, 2, 2, 8, 2, 10, 8, 2]
 OFF = {"lower": 0.0, "upper": 0.0, "title": 0.0, "lines": 0.0}
 
@@ -36,13 +36,13 @@ def augmented(example, **settings):
 @pytest.mark.parametrize(
     ("case", "text", "lemmas"),
     [
-        ("lower", "don't go to new york, he said in paris.", [x.lower() for x in LEMMAS]),
+        ("lower", "don't go to new york, he said in mclean.", [x.lower() for x in LEMMAS]),
         (
             "upper",
-            "DON'T GO TO NEW YORK, HE SAID IN PARIS.",
-            "do not go to NEW YORK , he say in PARIS .",
+            "DON'T GO TO NEW YORK, HE SAID IN MCLEAN.",
+            "do not go to NEW YORK , he say in MCLEAN .",
         ),
-        ("title", "Don't Go To New York, He Said In Paris.", LEMMAS),
+        ("title", "Don't Go To New York, He Said In McLean.", LEMMAS),
     ],
 )
 def test_a_text_changes_its_case_and_keeps_its_annotation(example, case, text, lemmas):
@@ -71,7 +71,7 @@ def test_lines_break_between_words_and_change_nothing_else(example, seed):
     assert [words.index(token.head) for token in words] == HEADS
     gaps = [len(line.split()) for line in result.reference.text.split("\n")]
     assert len(gaps) >= 3
-    assert [ent.text.replace("\n", "") for ent in result.reference.ents] == ["New York", "Paris"]
+    assert [ent.text.replace("\n", "") for ent in result.reference.ents] == ["New York", "McLean"]
 
 
 def test_an_example_stays_as_often_as_the_probabilities_say(example):
