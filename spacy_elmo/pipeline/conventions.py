@@ -145,10 +145,10 @@ def _detach_spaces(doc: Doc) -> None:
     heads = [token.head.i for token in doc]
     root, dep = doc.vocab.strings["ROOT"], doc.vocab.strings.add("dep")
     labels = [token.dep for token in doc]
-    before = None
+    before = -1
     for sentence in doc.sents:
         words = [token.i for token in sentence if not token.is_space]
-        if not words and before is None:
+        if not words and before < 0:
             continue
         for index in words:
             while doc[heads[index]].is_space and heads[heads[index]] != heads[index]:
