@@ -107,6 +107,10 @@ def test_treebank_from_scratch(repository, tmp_path):
     assert nlp.lang == "xx" and len(list(doc.sents)) == 2
     assert doc[1].head == doc[2] and doc[2].lemma_ == "see" and doc[4].lemma_ == "bridge"
     assert nlp.get_pipe("lemmatizer").trees.spelling.replace == (("\u0301", ""),)
+    variables |= dict(weights="training/bilm/model-best.safetensors", small_max_steps=20)
+    run(folder, "fine-tune", **variables)
+    elmo = spacy.load(folder / "training/pipeline").config["components"]["elmo"]
+    assert elmo["lr_scale"] == 0.1 and not elmo["frozen"]
 
 
 def test_prepare_treebank(tmp_path):
