@@ -90,7 +90,7 @@ def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
             "vocab_size": min(types // 2, 100_000),
             "negatives": min(types // 4, 4096),
             "dropout": 0.1,
-            # Each passes the words twice: in ten sentences, and in each sentence alone.
+            # An epoch reads each word of the treebank twice.
             "max_epochs": 5,
             "max_tokens": None,
             "batch_tokens": 4096 if large else 1024,
@@ -169,6 +169,8 @@ def main() -> None:
     DocBin(docs=docs(parts["dev"], 10)).to_disk(dev)
     (args.out / "test.conllu").write_text("\n\n".join(parts["test"]) + "\n\n", "utf8")
     words = [token.text for doc in alone for token in doc]
+    for more in sorted(text.glob("*.txt")):
+        words += more.read_text("utf8").split()
     settings = bilm_settings(len(words), len(set(words)))
     dropped = marks_without_lemmas(alone)
     if dropped:

@@ -8,6 +8,7 @@ from spacy.errors import Errors
 from spacy.symbols import NOUN, NUM, PRON, PROPN, PUNCT, SPACE
 from spacy.tokens import Doc, Span, Token
 
+_BULLETS = {"-", "*", "•", "–"}
 _NOMINAL = {NOUN, PROPN, PRON}
 # Relations of words that belong to the chunk of their head, before and after the head, without their subtypes or with
 # them. "poss", "predet" and "prt" are names of ClearNLP, which the component `spacy_conventions` can write.
@@ -108,6 +109,4 @@ def _is_bridged(doc: Doc, index: int) -> bool:
     that does not end the cell of a table or stand before a bullet."""
     if doc[index].pos != SPACE:
         return doc[index].pos == PUNCT
-    return "\t" not in doc[index].text and all(
-        token.pos != PUNCT for token in doc[index + 1 : index + 2]
-    )
+    return "\t" not in doc[index].text and doc[index + 1 : index + 2].text not in _BULLETS

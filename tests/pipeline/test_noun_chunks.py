@@ -45,8 +45,9 @@ SENTENCES = [
     ),
     (  # the cells of a table, and a bullet, whose words a wrong tree joins
         "en",
-        "Anna/PROPN/0/ROOT \t/SPACE/0/dep Oslo/PROPN/0/flat \n/SPACE/2/dep -/PUNCT/5/punct Kate/PROPN/0/flat",
-        ["Anna"],
+        "Anna/PROPN/0/ROOT \t/SPACE/0/dep Oslo/PROPN/0/flat saw/VERB/0/acl Kate/PROPN/3/obj \n/SPACE/4/dep"
+        " -/PUNCT/7/punct Mary/PROPN/4/flat",
+        ["Anna", "Kate"],
     ),
     (  # "there" refers to nothing
         "en",

@@ -114,7 +114,8 @@ def test_treebank_from_scratch(repository, tmp_path):
 
 
 def test_prepare_treebank(tmp_path):
-    """Nine sentences with Windows line ends, without lemmas, texts and a dev part; at first without a test part."""
+    """Nine sentences with Windows line ends, without lemmas, texts and a dev part; at first without a test part. There is
+    more text for the biLM."""
     blocks = (SAMPLE / "pos/sample-train.conllu").read_text("utf8").split("\n\n")[:9]
     lines = "\n\n".join(blocks).replace("bridge", "bri\u0301dge").split("\n")
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
@@ -130,6 +131,8 @@ def test_prepare_treebank(tmp_path):
     for option, name in (("--bilm", "pretrain_mini.cfg"), ("--pipeline", "treebank_elmo.cfg")):
         shutil.copy(ROOT / "configs" / name, tmp_path)
         command += [option, name]
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text/more.txt").write_text(" ".join(f"word{i}" for i in range(600)))
     for part, message in (
         ("train", "there are no sentences in tiny-test"),
         ("test", "the last 1 sentences"),
@@ -145,6 +148,10 @@ def test_prepare_treebank(tmp_path):
     words = [token.text for doc in [train[0], *dev] for token in doc]
     assert words == [row[1] for row in rows if row[0].isdigit()]
     assert not any(token.lemma for doc in train for token in doc)
+    types = len({token.text for doc in train for token in doc}) + 600
+    assert (
+        Config().from_disk(tmp_path / "pretrain_mini.cfg")["training"]["vocab_size"] == types // 2
+    )
 
 
 SHORT = {"data": SAMPLE, "dataset": "sample", "weights": "en_mini_v4", "max_steps": 20}
