@@ -114,8 +114,8 @@ def test_treebank_from_scratch(repository, tmp_path):
 
 
 def test_prepare_treebank(tmp_path):
-    """Nine sentences with Windows line ends, without lemmas, texts and a dev part; at first without a test part. There is
-    more text for the biLM."""
+    """Nine sentences with Windows line ends, without lemmas, texts and a dev part; at first without a test part. The
+    biLM has more text."""
     blocks = (SAMPLE / "pos/sample-train.conllu").read_text("utf8").split("\n\n")[:9]
     lines = "\n\n".join(blocks).replace("bridge", "bri\u0301dge").split("\n")
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
