@@ -148,7 +148,9 @@ def _detach_spaces(doc: Doc) -> None:
     before = -1
     for sentence in doc.sents:
         words = [token.i for token in sentence if not token.is_space]
-        if not words and before < 0:
+        if words:
+            before = words[0]
+        elif before < 0:
             continue
         for index in words:
             while doc[heads[index]].is_space and heads[heads[index]] != heads[index]:
@@ -159,7 +161,6 @@ def _detach_spaces(doc: Doc) -> None:
             heads[index] = orphans[0]
         if orphans:
             labels[orphans[0]] = root
-        before = words[0] if words else before
         for token in sentence:
             if token.is_space:
                 heads[token.i], labels[token.i] = before, dep

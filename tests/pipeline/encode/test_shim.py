@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import dataclasses
 import itertools
 import pickle
 import threading
@@ -241,7 +240,7 @@ def test_a_frozen_bilm_does_not_move(shim, frozen, late):
 def test_optimizer_steps_are_those_of_torch(shim, lr_scale):
     """thinc's Adam with plain settings is compared with torch's. They add their ε at different places, so gradients are
     made too large for it to matter."""
-    shim.configure(dataclasses.replace(shim.options, frozen=False, lr_scale=lr_scale))
+    shim.configure(replace(shim.options, frozen=False, lr_scale=lr_scale))
     reference = copy.deepcopy(shim.bilm)
     torch_adam = torch.optim.Adam(reference.parameters(), lr=0.01)
     ours = Adam(0.01 / lr_scale, L2=0.0, grad_clip=0.0)
