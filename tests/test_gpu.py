@@ -106,7 +106,7 @@ def test_steps_of_muon(dtype, most):
     models = tiny.bilm(config), tiny.bilm(config).cuda()
     start = [parameter.detach().clone() for parameter in models[0].parameters()]
     for model in models:
-        optimizer = Muon(muon_matrices(model), 0.01, 0.1, dtype)
+        optimizer = Muon(muon_matrices(model), 0.01, dtype)
         for step in range(2):
             generator = torch.Generator().manual_seed(step)
             for parameter in model.parameters():
