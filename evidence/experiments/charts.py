@@ -23,6 +23,7 @@ _PAPER = "ELMo in the paper, on other data of the same kind"
 _OURS = {
     "elmo": ("ELMo", "#3b528b", "circle"),
     "elmo_vectors": ("ELMo and static vectors", "#21918c", "triangle-up"),
+    "elmo_tuned": ("ELMo, fine-tuned", "#cc79a7", "cross"),
     "vectors": ("static vectors", "#d95f02", "square"),
 }
 _LABEL_HEIGHT = 18

@@ -15,7 +15,7 @@ from spacy_elmo.lab.contexts import Occurrence
 from .results import METRICS, Result, Results, fewer_errors, mean
 from .variants import own_variant
 
-RIVALS = ("baseline", "vectors", "elmo", "elmo_vectors")
+RIVALS = ("baseline", "vectors", "elmo", "elmo_vectors", "elmo_tuned")
 WEIGHTINGS = {
     "baseline": "baseline",
     "elmo_top": "top layer",

@@ -38,6 +38,8 @@ def derive(variant: str, task: str, vectors: Path) -> Config:
             del block[place]
         block["@architectures"] = "spacy.Tok2Vec.v2"
     VARIANTS[variant](block)
+    if variant == "elmo_tuned":
+        config["components"]["elmo"].update(frozen=False, lr_scale=0.1)
     if "vectors" in variant:
         config.setdefault("initialize", {})["vectors"] = str(vectors)
     return config
@@ -86,6 +88,7 @@ VARIANTS: dict[str, Callable[[dict[str, Any]], None]] = {
     "vectors": _vectors,
     "elmo": _as_it_is,
     "elmo_vectors": _vectors,
+    "elmo_tuned": _as_it_is,
     "elmo_input": _placed("input"),
     "elmo_output": _placed("output"),
     "elmo_both": _placed(*PLACES),

@@ -149,7 +149,7 @@ def install(monkeypatch, folder, languages):
     "languages, default",
     [
         ({"la_elmo_v9": "la", "la_elmo_v10": "la", "la_elmo_v1": "la"}, "la_elmo_v10"),
-        ({"la_elmo_v2": "la", "la_elmo_base_v1": "la"}, "la_elmo_base_v1.* Choose one of them"),
+        ({"la_elmo_v2": "la", "la_elmo_base_v2": "la"}, "la_elmo_base_v2.* Choose one of them"),
         ({"la_elmo_v2": "la", "mine": "la"}, "mine.* Choose one of them"),
     ],
 )

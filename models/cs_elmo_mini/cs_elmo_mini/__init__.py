@@ -1,8 +1,8 @@
-"""The biLM cs_elmo_mini_v1 for spacy-elmo. spacy-elmo finds it through the entry point in pyproject.toml."""
+"""The biLM cs_elmo_mini_v2 for spacy-elmo. spacy-elmo finds it through the entry point in pyproject.toml."""
 
 from pathlib import Path
 
 BILM = {
     "language": "cs",
-    "path": Path(__file__).with_name("cs_elmo_mini_v1.safetensors"),
+    "path": Path(__file__).with_name("cs_elmo_mini_v2.safetensors"),
 }
