@@ -59,14 +59,18 @@ def test_component(name):
     assert SECTIONS[name] == {option: shown(default) for option, default in defaults.items()}
 
 
-def test_lemmatizer():
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("normalizing_lemmatizer", "trainable_lemmatizer"),
+        ("lexicon_morphologizer", "morphologizer"),
+    ],
+)
+def test_component_like_one_of_spacy(names):
     nlp = spacy.blank("en")
-    ours, theirs = (
-        nlp.get_factory_meta(name).default_config
-        for name in ("normalizing_lemmatizer", "trainable_lemmatizer")
-    )
+    ours, theirs = (nlp.get_factory_meta(name).default_config for name in names)
     additional = {name: shown(ours[name]) for name in ours.keys() - theirs.keys()}
-    assert SECTIONS["normalizing_lemmatizer"] == additional
+    assert SECTIONS[names[0]] == additional
     assert {name: ours[name] for name in theirs} == theirs
 
 
@@ -95,7 +99,7 @@ def test_nothing_else():
     """The page has no other section, and no row that is missing in the code."""
     names = [f"spacy-elmo.{name}" for name in ARCHITECTURES]
     names += [f"spacy-elmo.{name}" for _, name in FUNCTIONS]
-    components = ["elmo", "normalizing_lemmatizer", "spacy_conventions"]
+    components = ["elmo", "lexicon_morphologizer", "normalizing_lemmatizer", "spacy_conventions"]
     assert set(SECTIONS) == {*components, *names, "[paths]", "[prepare]", "[model]", "[training]"}
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
     assert len(rows) == sum(map(len, SECTIONS.values()))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from spacy.language import Language
 from spacy.pipeline.edit_tree_lemmatizer import DEFAULT_EDIT_TREE_LEMMATIZER_MODEL
+from spacy.pipeline.morphologizer import DEFAULT_MORPH_MODEL
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .component import Elmo
     from .conventions import SpacyConventions
     from .lemmatizer import NormalizingLemmatizer
+    from .morphologizer import LexiconMorphologizer
 
 
 @Language.factory(
@@ -118,6 +120,41 @@ def make_normalizing_lemmatizer(
         top_k=top_k,
         upstream=upstream,
         scorer=scorer,
+    )
+
+
+@Language.factory(
+    "lexicon_morphologizer",
+    assigns=["token.morph", "token.pos"],
+    default_config={
+        "model": DEFAULT_MORPH_MODEL,
+        "overwrite": True,
+        "extend": False,
+        "scorer": {"@scorers": "spacy.morphologizer_scorer.v1"},
+        "label_smoothing": 0.0,
+    },
+    default_score_weights={"pos_acc": 0.5, "morph_acc": 0.5, "morph_per_feat": None},
+)
+def make_lexicon_morphologizer(
+    nlp: Language,
+    name: str,
+    model: Model[list[Doc], list[Floats2d]],
+    overwrite: bool,
+    extend: bool,
+    scorer: Callable[..., Any] | None,
+    label_smoothing: float,
+) -> "LexiconMorphologizer":
+    """Create a `LexiconMorphologizer`. The options are those of spaCy's `morphologizer`."""
+    from .morphologizer import LexiconMorphologizer
+
+    return LexiconMorphologizer(
+        nlp.vocab,
+        model,
+        name,
+        overwrite=overwrite,
+        extend=extend,
+        scorer=scorer,
+        label_smoothing=label_smoothing,
     )
 
 

@@ -1,0 +1,133 @@
+"""The morphologizer that remembers the analyses of words."""
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import fix_random_seed
+
+from spacy_elmo.pipeline.morphologizer import KNOWN
+
+# Two nouns and two verbs, so that a part of speech can be more probable than each of its analyses.
+WORDS = ["canes", "currunt", "cane", "currit", "et"]
+PARTS = ["NOUN", "VERB", "NOUN", "VERB", "CCONJ"]
+FEATURES = ["Number=Plur", "Number=Plur", "Number=Sing", "Number=Sing", ""]
+
+
+def reference(vocab):
+    return Doc(vocab, words=WORDS, pos=PARTS, morphs=FEATURES)
+
+
+@pytest.fixture
+def nlp():
+    fix_random_seed()
+    nlp = spacy.blank("la")
+    pipe = nlp.add_pipe("lexicon_morphologizer", name="morphologizer")
+    # A second analysis of "canes", and a word without annotations.
+    second = Doc(nlp.vocab, words=["canes", "?"])
+    second[0].pos_ = "VERB"
+    second[0].set_morph("Number=Sing")
+    examples = [
+        Example(Doc(nlp.vocab, words=words), doc)
+        for words, doc in [(WORDS, reference(nlp.vocab)), (["canes", "?"], second)]
+    ]
+    optimizer = nlp.initialize(lambda: examples)
+    for _ in range(3):
+        nlp.update(examples, sgd=optimizer)
+    assert len(pipe.labels) == 5
+    return nlp
+
+
+def part(label):
+    return label.split("POS=")[1]
+
+
+def known(pipe):
+    """Return the lexicon with parts of speech and features instead of numbers."""
+    return {
+        word: {pipe.labels[number] for number in numbers}
+        for word, numbers in pipe.cfg["lexicon"].items()
+    }
+
+
+LEXICON = {
+    "canes": {"Number=Plur|POS=NOUN", "Number=Sing|POS=VERB"},
+    "currunt": {"Number=Plur|POS=VERB"},
+    "cane": {"Number=Sing|POS=NOUN"},
+    "currit": {"Number=Sing|POS=VERB"},
+    "et": {"POS=CCONJ"},
+}
+
+
+def test_the_lexicon_has_each_analysis_of_each_word(nlp):
+    assert known(nlp.get_pipe("morphologizer")) == LEXICON
+
+
+def test_the_choice_has_the_highest_product(nlp):
+    """The oracle computes the product label by label, with a network of random weights."""
+    pipe = nlp.get_pipe("morphologizer")
+    softmax = pipe.model.get_ref("softmax")
+    random = np.random.default_rng(0)
+    differs = 0
+    for _ in range(20):
+        for name in ("W", "b"):
+            shape = softmax.get_param(name).shape
+            softmax.set_param(name, random.normal(0, 0.2, shape).astype("float32"))
+        doc = nlp(" ".join([*WORDS, "unknown"]))
+        [rows] = pipe.model.predict([doc])
+        for token, row in zip(doc, rows, strict=True):
+            probability = dict(zip(pipe.labels, row.tolist(), strict=True))
+            product = {}
+            for label, p in probability.items():
+                same = [other for other in probability if part(other) == part(label)]
+                product[label] = p * sum(probability[other] for other in same)
+                product[label] *= KNOWN if label in LEXICON.get(token.text, ()) else 1
+            best = max(product, key=product.get)
+            assert token.pos_ == part(best)
+            assert str(token.morph) == best.split("POS=")[0].rstrip("|")
+            differs += best != max(probability, key=probability.get)
+    assert differs > 5
+
+
+def test_the_network_gives_probabilities(nlp):
+    [scores] = nlp.get_pipe("morphologizer").model.predict([nlp.make_doc("canes et")])
+    np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_documents_without_words(nlp):
+    empty, one = nlp.pipe(["", "currit"])
+    assert (len(empty), one[0].pos_) == (0, "VERB")
+    assert len(nlp("")) == 0
+
+
+@pytest.mark.parametrize("copy", ["disk", "bytes"])
+def test_a_copy_chooses_the_same(nlp, tmp_path, copy):
+    if copy == "disk":
+        nlp.to_disk(tmp_path)
+        loaded = spacy.load(tmp_path)
+    else:
+        loaded = spacy.blank("la")
+        loaded.add_pipe("lexicon_morphologizer", name="morphologizer")
+        loaded.from_bytes(nlp.to_bytes())
+    pipe = loaded.get_pipe("morphologizer")
+    assert known(pipe) == LEXICON
+    text = " ".join([*WORDS, "unknown"])
+    expected = [(token.pos_, token.morph) for token in nlp(text)]
+    assert [(token.pos_, token.morph) for token in loaded(text)] == expected
+    [scores] = pipe.model.predict([loaded.make_doc("canes et")])
+    np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_labels_that_are_given(nlp):
+    """Analyses of the training data that have no label are not in the lexicon."""
+    data = nlp.get_pipe("morphologizer").label_data
+    fewer = {name: dict(list(values.items())[:2]) for name, values in data.items()}
+    other = spacy.blank("la")
+    pipe = other.add_pipe("lexicon_morphologizer")
+    example = Example(Doc(other.vocab, words=WORDS), reference(other.vocab))
+    pipe.initialize(lambda: [example], nlp=other, labels=fewer)
+    assert known(pipe) == {
+        "canes": LEXICON["canes"] - {"Number=Sing|POS=VERB"},
+        "currunt": LEXICON["currunt"],
+    }
