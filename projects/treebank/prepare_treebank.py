@@ -107,7 +107,7 @@ def pipeline_settings() -> dict[str, dict[str, Any]]:
     components = {name: {"model": {"tok2vec": {"*": {"elmo": mix}}}} for name in heads}
     # A known lemma is more often right than the most probable edit of an unknown word.
     components["lemmatizer"]["top_k"] = 20
-    # So is a known analysis.
+    # The same holds for a known analysis.
     components["morphologizer"]["factory"] = "lexicon_morphologizer"
     return {
         "components": {
