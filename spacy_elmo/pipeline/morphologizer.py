@@ -11,8 +11,7 @@ from spacy.language import Language
 from spacy.pipeline.morphologizer import Morphologizer
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.vocab import Vocab
-from thinc.api import Model, to_numpy
+from thinc.api import to_numpy
 
 KNOWN = 10
 """Factor of a known analysis of a word. Of 1, 3, 10 and 30, the best on the dev parts of four small treebanks."""
@@ -27,16 +26,7 @@ class LexiconMorphologizer(Morphologizer):
     * the probability of the analysis,
     * the probability of its part of speech, which is the sum over all analyses that have it,
     * `KNOWN`, if the word has the analysis in the training data.
-
-    Args:
-        vocab, model, name, options: the arguments of `Morphologizer`.
     """
-
-    def __init__(
-        self, vocab: Vocab, model: Model, name: str = "lexicon_morphologizer", **options: Any
-    ) -> None:
-        super().__init__(vocab, model, name, **options)
-        self.cfg["lexicon"] = {}
 
     def initialize(
         self,
@@ -69,11 +59,12 @@ class LexiconMorphologizer(Morphologizer):
         self.model.get_ref("softmax").attrs["softmax_normalize"] = True
         parts = [self.cfg["labels_pos"].get(label, 0) for label in self.labels]
         same_part = np.equal.outer(np.unique(parts), parts).astype("float32")
+        lexicon = self.cfg.get("lexicon", {})
         guesses = []
         for doc, scores in zip(docs, self.model.predict(docs), strict=True):
             probabilities = to_numpy(scores)
             product = probabilities * (probabilities @ same_part.T @ same_part)
             for row, token in zip(product, doc, strict=True):
-                row[self.cfg["lexicon"].get(token.text, [])] *= KNOWN
+                row[lexicon.get(token.text, [])] *= KNOWN
             guesses.append(product.argmax(axis=1))
         return guesses
