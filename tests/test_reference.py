@@ -53,7 +53,8 @@ def pretraining_section(name):
 
 @pytest.mark.parametrize("name", ["elmo", "spacy_conventions"])
 def test_component(name):
-    import spacy_elmo.pipeline.entry_point  # noqa: F401
+    import spacy_elmo.components.factories
+    import spacy_elmo.pipeline.factories  # noqa: F401
 
     defaults = Language.get_factory_meta(name).default_config
     assert SECTIONS[name] == {option: shown(default) for option, default in defaults.items()}

@@ -19,7 +19,9 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
+from ..bilm.spelling import Spelling
 from .encode import shim
+from .encode.encoder import shim_of
 from .factory_options import BiLMOptions, ElmoOptions, default_options
 from .layer_source import ComputedLayers, LayerSource
 from .listen.listener import is_listener, state_of
@@ -98,6 +100,11 @@ class Elmo(TrainablePipe):
         self.listener_map = {}
         install_extensions()
         _guard_forks()
+
+    @property
+    def spelling(self) -> Spelling:
+        """The spelling of the biLM, which converts words before the biLM reads them. Loads the weights if need be."""
+        return shim_of(self.model).config.spelling
 
     # Prediction
 

@@ -15,6 +15,7 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats3d
 
 from .encode.encoder import averages, is_initializing, shim_of, zeros
+from .encode.mapped_arrays import mapped_copy
 from .factory_options import ElmoOptions
 from .store.cache import LayerCache, keys_of
 from .store.extensions import (
@@ -26,7 +27,6 @@ from .store.extensions import (
     stored_layers,
     stored_on,
 )
-from .store.mapped_arrays import mapped_copy
 
 _numbers = itertools.count(1)
 

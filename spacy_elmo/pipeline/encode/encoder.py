@@ -17,7 +17,7 @@ from torch import Tensor
 from ...bilm.model import MAX_WORDS, BiLM, is_finite, plain_inference
 from ...bilm.weights import StartState
 from ..factory_options import BiLMOptions
-from ..store.mapped_arrays import mapped_copy, mapped_zeros
+from .mapped_arrays import mapped_copy, mapped_zeros
 from .shim import BiLMShim
 from .spans import Sequences, batches
 

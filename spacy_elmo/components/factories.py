@@ -1,4 +1,4 @@
-"""The factories of the components. spaCy loads this module through entry points."""
+"""The factories of the components for packaged pipelines. spaCy loads this module through entry points."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,78 +8,12 @@ from spacy.pipeline.edit_tree_lemmatizer import DEFAULT_EDIT_TREE_LEMMATIZER_MOD
 from spacy.pipeline.morphologizer import DEFAULT_MORPH_MODEL
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats2d, Floats3d
-
-from ..bilm.config import Precision
-from ..weight_names import AUTO, default_weights
-from .factory_options import (
-    ElmoOptions,
-    SpanGetter,
-    Start,
-    Store,
-    StoredDType,
-    default_options,
-)
+from thinc.types import Floats2d
 
 if TYPE_CHECKING:
-    from .component import Elmo
     from .conventions import SpacyConventions
     from .lemmatizer import NormalizingLemmatizer
     from .morphologizer import LexiconMorphologizer
-
-
-@Language.factory(
-    "elmo",
-    assigns=[
-        f"{thing}._.{name}"
-        for thing in ("doc", "span", "token")
-        for name in ("elmo", "elmo_layers")
-    ],
-    default_config={
-        **default_options(ElmoOptions),
-        "model": {"@architectures": "spacy-elmo.BiLM.v1"},
-    },
-)
-def make_elmo(
-    nlp: Language,
-    name: str,
-    model: Model[list[Doc], list[Floats3d]],
-    weights: str | None,
-    frozen: bool,
-    lr_scale: float,
-    get_spans: SpanGetter | None,
-    dtype: StoredDType,
-    start: Start,
-    precision: Precision,
-    store: Store,
-    cache_mb: float,
-) -> "Elmo":
-    """Create the `elmo` component, with the options in `ElmoOptions`. The weights are loaded later, at their first
-    use.
-
-    Args:
-        nlp: the pipeline.
-        name: name of the component in the pipeline.
-        model: a `spacy-elmo.BiLM.v1`.
-    """
-    # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
-    from .component import Elmo, PipelineRef
-    from .encode.encoder import configure
-
-    is_auto = weights == AUTO
-    options = ElmoOptions(
-        weights=default_weights(nlp.lang) if is_auto else weights,
-        frozen=frozen,
-        lr_scale=lr_scale,
-        get_spans=get_spans,
-        dtype=dtype,
-        start=start,
-        precision=precision,
-        store=store,
-        cache_mb=cache_mb,
-    )
-    configure(model, options)
-    return Elmo(nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp), is_auto=is_auto)
 
 
 @Language.factory(
@@ -108,6 +42,7 @@ def make_normalizing_lemmatizer(
     scorer: Callable[..., Any] | None,
 ) -> "NormalizingLemmatizer":
     """Create a `NormalizingLemmatizer`. All options but `upstream` are those of spaCy's `trainable_lemmatizer`."""
+    # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .lemmatizer import NormalizingLemmatizer
 
     return NormalizingLemmatizer(

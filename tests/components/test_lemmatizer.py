@@ -12,7 +12,7 @@ from spacy.training import Example
 
 from spacy_elmo.bilm.spelling import Spelling
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.pipeline.lemmatizer import NormalizedEditTrees
+from spacy_elmo.components.lemmatizer import NormalizedEditTrees
 from tests import tiny
 
 SENTENCES = [

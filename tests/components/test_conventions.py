@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spacy import displacy
 from spacy.tokens import Doc, Span
 
-from spacy_elmo.pipeline.noun_chunks import noun_chunks
+from spacy_elmo.components.noun_chunks import noun_chunks
 from tests import pipelines
 from tests.packages import MODELS
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.pipeline.store import mapped_arrays
-from spacy_elmo.pipeline.store.mapped_arrays import mapped_copy, mapped_zeros
+from spacy_elmo.pipeline.encode import mapped_arrays
+from spacy_elmo.pipeline.encode.mapped_arrays import mapped_copy, mapped_zeros
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

@@ -4,8 +4,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.conventions import CLEARNLP
-from spacy_elmo.pipeline.noun_chunks import noun_chunks
+from spacy_elmo.components.conventions import CLEARNLP
+from spacy_elmo.components.noun_chunks import noun_chunks
 
 # A word, its part of speech, its head (index) and its relation; the chunks.
 SENTENCES = [

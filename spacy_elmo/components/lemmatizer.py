@@ -21,8 +21,6 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..bilm.spelling import AS_GIVEN, Spelling
-from .component import Elmo
-from .encode.encoder import shim_of
 
 
 class NormalizingLemmatizer(EditTreeLemmatizer):
@@ -68,12 +66,12 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
         `EditTreeLemmatizer.initialize`."""
         if nlp is not None and self._upstream is not None:
             elmo: Any = nlp.get_pipe(self._upstream)
-            if not isinstance(elmo, Elmo):
+            if not hasattr(elmo, "spelling"):
                 raise ValueError(
                     f"{self.name!r} has upstream = {self._upstream!r}, which is not an elmo component. Set the name of"
                     " one, or null"
                 )
-            self.trees.spelling = shim_of(elmo.model).config.spelling
+            self.trees.spelling = elmo.spelling
         super().initialize(get_examples, nlp=nlp, labels=labels)
         references = (example.reference for example in get_examples())
         # "_" is the lemma of the second part of a word that was split by mistake.

@@ -1,0 +1,1 @@
+"""Components of packaged pipelines that work with and without ELMo."""
