@@ -12,6 +12,7 @@ other numbers, and the other fields say what was measured, how, and where. The f
   the name of a score);
 * `show`: for such a field, the values that are shown, in this order, each with its label. Without it, all are shown;
 * `digits`: decimal places (1); a number, or one for each metric;
+* `deviation`: true adds the standard deviation to a mean;
 * `fewer_errors`: [LABEL, WITHOUT, WITH] adds the share of the errors that column WITH lacks beside column WITHOUT;
 * `bold`: [COLUMN, OTHER] makes the mean in COLUMN bold if its worst run is better than the best run of OTHER.
 
@@ -22,7 +23,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 import srsly
@@ -42,11 +43,13 @@ Run = Mapping[str, Any]
 
 
 def runs(names: Iterable[str]) -> Iterator[Run]:
-    """Yield a copy of each run of the files for each of its scores, with the fields `metric` and `value`."""
+    """Yield a copy of each run of the files for each of its scores, with the fields `file`, `metric` and `value`."""
     for name in names:
         for run in srsly.read_jsonl(ROOT / "evidence" / "scores" / f"{name}.jsonl"):
-            for metric, value in run["scores"].items():
-                yield {**run, "metric": metric, "value": value}
+            # The runs of the experiments have one score each.
+            scores = run["scores"] if "scores" in run else {"score": run["score"]}
+            for metric, value in scores.items():
+                yield {**run, "file": name, "metric": metric, "value": value}
 
 
 def table(settings: Mapping[str, Any]) -> str:
@@ -106,7 +109,9 @@ def _number(row: Mapping[Any, list[float]], top: Any, settings: Mapping[str, Any
     number = f"{mean(row[top]):,.{digits}f}"
     column, other = settings.get("bold", (None, None))
     is_bold = top == column and row.get(other) and min(row[top]) > max(row[other])
-    return f"**{number}**" if is_bold else number
+    number = f"**{number}**" if is_bold else number
+    has_deviation = settings.get("deviation") and len(row[top]) > 1
+    return f"{number} ± {stdev(row[top]):.{digits}f}" if has_deviation else number
 
 
 def _fewer_errors(row: Mapping[Any, list[float]], without: Any, with_: Any) -> str:
