@@ -85,10 +85,9 @@ def _changed(gold: Doc, case: Case, breaks: set[int]) -> Doc:
     Unlike spaCy's augmenters, it copies the annotation by tokens. Offsets of characters change, for example where "ß"
     becomes "SS", and the dictionary of an `Example` does not say which annotation is missing.
     """
-    words, spaces = [], []
-    old: list[
-        int
-    ] = []  # the number of each token in `gold`; a line break has that of the next token
+    words: list[str] = []
+    spaces: list[bool] = []
+    old: list[int] = []  # number of each token in `gold`; a line break has that of the next token
     for token in gold:
         if token.i in breaks:
             words.append("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -37,18 +36,30 @@ class LexiconMorphologizer(Morphologizer):
     ) -> None:
         """Make the labels and the lexicon, and initialize the model; see `Morphologizer.initialize`."""
         super().initialize(get_examples, nlp=nlp, labels=labels)
+        # Everything in `cfg` is saved with the component.
+        self.cfg["lexicon"] = {}
+        self._remember(get_examples())
+
+    def update(self, examples: Iterable[Example], **options: Any) -> dict[str, float]:
+        """Train the model; see `Morphologizer.update`. `initialize` has not seen the words of these examples if the
+        training text is streamed, or if the component continues an earlier training."""
+        examples = list(examples)
+        self._remember(examples)
+        return super().update(examples, **options)
+
+    def _remember(self, examples: Iterable[Example]) -> None:
         analyses = {
             (self.cfg["labels_morph"][label], self.cfg["labels_pos"].get(label, 0)): number
             for number, label in enumerate(self.labels)
         }
-        lexicon = defaultdict(set)
-        for example in get_examples():
+        lexicon = self.cfg.setdefault("lexicon", {})
+        for example in examples:
             for token in example.reference:
                 number = analyses.get((str(token.morph), token.pos))
                 if number is not None and (token.pos or token.has_morph()):
-                    lexicon[token.text].add(number)
-        # Everything in `cfg` is saved with the component.
-        self.cfg["lexicon"] = {word: sorted(numbers) for word, numbers in lexicon.items()}
+                    known = lexicon.setdefault(token.text, [])
+                    if number not in known:
+                        known.append(number)
 
     def predict(self, docs: Iterable[Doc]) -> list[Any]:
         """Return the number of a label for each word of each Doc."""

@@ -62,6 +62,26 @@ def test_the_lexicon_has_each_analysis_of_each_word(nlp):
     assert known(nlp.get_pipe("morphologizer")) == LEXICON
 
 
+def test_words_that_initialize_has_not_seen_are_known_after_training(nlp, tmp_path):
+    """With `max_epochs = -1`, spaCy shows `initialize` 100 Docs. A sourced component is not initialized again."""
+    pipe = nlp.get_pipe("morphologizer")
+    optimizer = nlp.initialize(lambda: [Example(Doc(nlp.vocab, words=WORDS), reference(nlp.vocab))])
+    canis = Doc(nlp.vocab, words=["canis", "canes"], pos=["NOUN", "VERB"])
+    for token, features in zip(canis, ["Number=Sing", "Number=Plur"], strict=True):
+        token.set_morph(features)
+    nlp.update([Example(Doc(nlp.vocab, words=["canis", "canes"]), canis)], sgd=optimizer)
+    more = {"canis": {"Number=Sing|POS=NOUN"}}
+    more["canes"] = LEXICON["canes"] - {"Number=Sing|POS=VERB"} | {"Number=Plur|POS=VERB"}
+    assert known(pipe) == LEXICON | more
+    nlp.to_disk(tmp_path)
+
+    new = spacy.blank("la")
+    sourced = new.add_pipe("morphologizer", source=spacy.load(tmp_path))
+    canum = Doc(new.vocab, words=["canum"], pos=["NOUN"], morphs=["Number=Plur"])
+    new.update([Example(Doc(new.vocab, words=["canum"]), canum)], sgd=new.resume_training())
+    assert known(sourced) == LEXICON | more | {"canum": {"Number=Plur|POS=NOUN"}}
+
+
 def test_the_choice_has_the_highest_product(nlp):
     """The oracle computes the product label by label, with a network of random weights."""
     pipe = nlp.get_pipe("morphologizer")
