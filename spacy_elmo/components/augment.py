@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
 from spacy.symbols import dep
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.training import Example
 
 from .conventions import annotate_spaces
@@ -17,9 +18,18 @@ from .conventions import annotate_spaces
 Augmenter = Callable[[Language, Example], Iterator[Example]]
 Case = Callable[[str], str]
 
-_ENTITY = ("ENT_IOB", "ENT_TYPE", "ENT_KB_ID", "ENT_ID")
-_ATTRIBUTES = (*_ENTITY, "SENT_START", "TAG", "POS", "MORPH", "LEMMA")
-_BEGIN, _OUTSIDE = 3, 2  # values of ENT_IOB
+_STRUCTURE: list[int | str] = [
+    "ENT_IOB",
+    "ENT_TYPE",
+    "ENT_KB_ID",
+    "ENT_ID",
+    "HEAD",
+    "DEP",
+    "SENT_START",
+]
+# No entity; depends on the token before; begins no sentence.
+_LINE_BREAK = np.array([2, 0, 0, 0, -1, dep, -1])
+_INSIDE = 1  # of ENT_IOB
 
 
 def case_and_lines_v1(
@@ -61,7 +71,7 @@ def _augment(
     width: int,
 ) -> Iterator[Example]:
     drawn = random.random()
-    change: Case | None = None
+    change: Case = str
     for case, probability in cases.items():
         drawn -= probability
         if drawn < 0:
@@ -73,8 +83,8 @@ def _augment(
         while position < len(example.reference):
             breaks.add(position)
             position += random.randint(width // 2, width + width // 2)
-    if change or breaks:
-        reference = _changed(example.reference, change or str, breaks)
+    if breaks or change is not str:
+        reference = _changed(example.reference, change, breaks)
         example = Example(nlp.make_doc(reference.text), reference)
     yield example
 
@@ -82,39 +92,25 @@ def _augment(
 def _changed(gold: Doc, case: Case, breaks: set[int]) -> Doc:
     """Return a Doc with its words in another case, and line breaks before the tokens with the numbers `breaks`.
 
-    Unlike spaCy's augmenters, it copies the annotation by tokens. Offsets of characters change, for example where "ß"
-    becomes "SS", and the dictionary of an `Example` does not say which annotation is missing.
+    Unlike spaCy's augmenters, it copies the annotation by tokens: the offsets of characters change, for example where
+    "ß" becomes "SS", and the dictionary of an `Example` does not say which annotation is missing.
     """
-    words: list[str] = []
-    spaces: list[bool] = []
-    old: list[int] = []  # number of each token in `gold`; a line break has that of the next token
-    for token in gold:
-        if token.i in breaks:
-            words.append("\n")
-            spaces.append(False)
-            old.append(token.i)
-        # "n't" in "Don't" is not the start of a word, so `_capitalize` must not see its first letter as one.
-        is_start = token.i == 0 or token.nbor(-1).whitespace_
-        words.append(case(token.text) if is_start else case("x" + token.text)[1:])
-        spaces.append(bool(token.whitespace_))
-        old.append(token.i)
-    new = {number: place for place, number in enumerate(old)}
+    # A line break begins as a copy of the next token, so that it is inside the same entity.
+    old = [gold[number] for number in sorted([*range(len(gold)), *breaks])]
+    new = {token.i: place for place, token in enumerate(old)}
+    words = [_recased(token, case) for token in old]
+    spaces = [bool(token.whitespace_) for token in old]
+    attributes = [*_STRUCTURE, "TAG", "POS", "MORPH", "LEMMA"]
+    values: Any = gold.to_array(attributes)[[token.i for token in old]].astype("int64")
+    values[:, 4] = [new[token.head.i] - place for place, token in enumerate(old)]
+    line_break = _LINE_BREAK * [gold.has_annotation(name) for name in _STRUCTURE]
     added = [new[number] - 1 for number in breaks]
-    doc = Doc(gold.vocab, words, spaces)
-    values = gold.to_array(_ATTRIBUTES)[old]
     for place in added:
-        if values[place, 0] == _BEGIN:
-            values[place, : len(_ENTITY)] = _OUTSIDE, 0, 0, 0
-    doc.from_array(_ATTRIBUTES, values)
+        words[place], spaces[place] = "\n", False
+        first = 4 if values[place, 0] == _INSIDE else 0
+        values[place, first : len(_STRUCTURE)] = line_break[first:]
+    doc = Doc(gold.vocab, words, spaces).from_array(attributes, values.astype("uint64"))
     annotate_spaces(doc, [doc[place] for place in added])
-    for place in added if gold.has_annotation("SENT_START") else ():
-        doc[place].is_sent_start = False
-    # After the borders of sentences, because a tree sets them.
-    heads = np.array([new[gold[number].head.i] - place for place, number in enumerate(old)])
-    labels = gold.to_array("DEP")[old]
-    if gold.has_annotation("DEP"):
-        heads[added], labels[added] = -1, dep
-    doc.from_array(["HEAD", "DEP"], np.stack([heads.astype("uint64"), labels], axis=1))
     for token in doc:
         if token.lemma_ != token.lemma_.lower():
             token.lemma_ = case(token.lemma_)
@@ -126,3 +122,10 @@ def _changed(gold: Doc, case: Case, breaks: set[int]) -> Doc:
         ]
         doc.spans[name] = SpanGroup(doc, name=group.name, attrs=group.attrs, spans=spans)
     return doc
+
+
+def _recased(token: Token, case: Case) -> str:
+    if token.i == 0 or token.nbor(-1).whitespace_:
+        return case(token.text)
+    # "n't" in "Don't" is not the start of a word, so `_capitalize` must not see its first letter as one.
+    return case("x" + token.text)[1:]

@@ -74,19 +74,15 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
             self.trees.spelling = elmo.spelling
         super().initialize(get_examples, nlp=nlp, labels=labels)
         self.trees.lemmas = set()
-        self._remember(get_examples())
 
     def update(self, examples: Iterable[Example], **options: Any) -> dict[str, float]:
-        """Train the model; see `EditTreeLemmatizer.update`. `initialize` has not seen the lemmas of these examples if
-        the training text is streamed, or if the component continues an earlier training."""
+        """Train the model, and remember the lemmas; see `EditTreeLemmatizer.update`."""
         examples = list(examples)
-        self._remember(examples)
-        return super().update(examples, **options)
-
-    def _remember(self, examples: Iterable[Example]) -> None:
+        # Not in `initialize`, which sees only the start of a stream, and not at all what a sourced component reads.
         lemmas = {token.lemma_ for example in examples for token in example.reference}
         # "_" is the lemma of the second part of a word that was split by mistake.
         self.trees.lemmas |= lemmas - {"", "_"}
+        return super().update(examples, **options)
 
     def predict(self, docs: Iterable[Doc]) -> list[Any]:
         """Return the id of a tree for each word of each Doc, or -1 if none of the `top_k` trees applies."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from spacy.language import Language
 from spacy.pipeline.morphologizer import Morphologizer
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -27,39 +26,26 @@ class LexiconMorphologizer(Morphologizer):
     * `KNOWN`, if the word has the analysis in the training data.
     """
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        labels: dict[str, Any] | None = None,
-    ) -> None:
-        """Make the labels and the lexicon, and initialize the model; see `Morphologizer.initialize`."""
-        super().initialize(get_examples, nlp=nlp, labels=labels)
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], **options: Any) -> None:
+        """Make the labels, and initialize the model; see `Morphologizer.initialize`."""
+        super().initialize(get_examples, **options)
         # Everything in `cfg` is saved with the component.
         self.cfg["lexicon"] = {}
-        self._remember(get_examples())
 
     def update(self, examples: Iterable[Example], **options: Any) -> dict[str, float]:
-        """Train the model; see `Morphologizer.update`. `initialize` has not seen the words of these examples if the
-        training text is streamed, or if the component continues an earlier training."""
+        """Train the model, and add the words to the lexicon; see `Morphologizer.update`."""
         examples = list(examples)
-        self._remember(examples)
-        return super().update(examples, **options)
-
-    def _remember(self, examples: Iterable[Example]) -> None:
         analyses = {
             (self.cfg["labels_morph"][label], self.cfg["labels_pos"].get(label, 0)): number
             for number, label in enumerate(self.labels)
         }
+        # Not in `initialize`, which sees only the start of a stream, and not at all what a sourced component reads.
         lexicon = self.cfg.setdefault("lexicon", {})
-        for example in examples:
-            for token in example.reference:
-                number = analyses.get((str(token.morph), token.pos))
-                if number is not None and (token.pos or token.has_morph()):
-                    known = lexicon.setdefault(token.text, [])
-                    if number not in known:
-                        known.append(number)
+        for token in (token for example in examples for token in example.reference):
+            number = analyses.get((str(token.morph), token.pos))
+            if number is not None and (token.pos or token.has_morph()):
+                lexicon[token.text] = sorted({number, *lexicon.get(token.text, [])})
+        return super().update(examples, **options)
 
     def predict(self, docs: Iterable[Doc]) -> list[Any]:
         """Return the number of a label for each word of each Doc."""
