@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from spacy.attrs import DEP, ENT_ID, ENT_IOB, ENT_KB_ID, ENT_TYPE, HEAD, SENT_START
 from spacy.language import Language
 from spacy.symbols import dep
-from spacy.tokens import Doc, Span, SpanGroup, Token
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from .conventions import annotate_spaces
@@ -18,15 +19,7 @@ from .conventions import annotate_spaces
 Augmenter = Callable[[Language, Example], Iterator[Example]]
 Case = Callable[[str], str]
 
-_STRUCTURE: list[int | str] = [
-    "ENT_IOB",
-    "ENT_TYPE",
-    "ENT_KB_ID",
-    "ENT_ID",
-    "HEAD",
-    "DEP",
-    "SENT_START",
-]
+_STRUCTURE = [ENT_IOB, ENT_TYPE, ENT_KB_ID, ENT_ID, HEAD, DEP, SENT_START]
 # No entity; depends on the token before; begins no sentence.
 _LINE_BREAK = np.array([2, 0, 0, 0, -1, dep, -1])
 _INSIDE = 1  # of ENT_IOB
@@ -51,9 +44,11 @@ def case_and_lines_v1(
     Raises:
         ValueError: the probabilities of the cases add up to more than 1.
     """
-    if lower + upper + title > 1:
-        raise ValueError(f"lower + upper + title = {lower + upper + title}: at most 1 is possible")
+    total = lower + upper + title
+    if total > 1:
+        raise ValueError(f"lower + upper + title = {total}: at most 1 is possible")
     cases: dict[Case, float] = {str.lower: lower, str.upper: upper, _capitalize: title}
+    cases[str] = 1 - total
     return partial(_augment, cases=cases, lines=lines, width=width)
 
 
@@ -70,21 +65,15 @@ def _augment(
     lines: float,
     width: int,
 ) -> Iterator[Example]:
-    drawn = random.random()
-    change: Case = str
-    for case, probability in cases.items():
-        drawn -= probability
-        if drawn < 0:
-            change = case
-            break
+    (case,) = random.choices(list(cases), list(cases.values()))
     breaks = set()
     if random.random() < lines:
         position = random.randint(1, width)
         while position < len(example.reference):
             breaks.add(position)
             position += random.randint(width // 2, width + width // 2)
-    if breaks or change is not str:
-        reference = _changed(example.reference, change, breaks)
+    if breaks or case is not str:
+        reference = _changed(example.reference, case, breaks)
         example = Example(nlp.make_doc(reference.text), reference)
     yield example
 
@@ -98,7 +87,13 @@ def _changed(gold: Doc, case: Case, breaks: set[int]) -> Doc:
     # A line break begins as a copy of the next token, so that it is inside the same entity.
     old = [gold[number] for number in sorted([*range(len(gold)), *breaks])]
     new = {token.i: place for place, token in enumerate(old)}
-    words = [_recased(token, case) for token in old]
+    words = [
+        # "n't" in "Don't" is not the start of a word, so `_capitalize` must not see its first letter as one.
+        case("x" + token.text)[1:]
+        if token.i and not token.nbor(-1).whitespace_
+        else case(token.text)
+        for token in old
+    ]
     spaces = [bool(token.whitespace_) for token in old]
     attributes = [*_STRUCTURE, "TAG", "POS", "MORPH", "LEMMA"]
     values: Any = gold.to_array(attributes)[[token.i for token in old]].astype("int64")
@@ -116,16 +111,8 @@ def _changed(gold: Doc, case: Case, breaks: set[int]) -> Doc:
             token.lemma_ = case(token.lemma_)
     doc.cats = dict(gold.cats)
     for name, group in gold.spans.items():
-        spans = [
+        doc.spans[name] = [
             Span(doc, new[s.start], new[s.end - 1] + 1, s.label, kb_id=s.kb_id, span_id=s.id)
             for s in group
         ]
-        doc.spans[name] = SpanGroup(doc, name=group.name, attrs=group.attrs, spans=spans)
     return doc
-
-
-def _recased(token: Token, case: Case) -> str:
-    if token.i == 0 or token.nbor(-1).whitespace_:
-        return case(token.text)
-    # "n't" in "Don't" is not the start of a word, so `_capitalize` must not see its first letter as one.
-    return case("x" + token.text)[1:]

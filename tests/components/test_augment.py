@@ -4,7 +4,7 @@ import random
 
 import pytest
 import spacy
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.augment import make_lowercase_variant, make_whitespace_variant
 from spacy.util import registry
@@ -139,7 +139,7 @@ def random_doc(vocab, draw):
         kb_id, span_id = draw.choice(["", "Q1"]), draw.choice(["", "id"])
         spans.append(Span(doc, start, end, draw.choice("XY"), kb_id=kb_id, span_id=span_id))
     if draw.random() < 0.5:
-        doc.spans["sc"] = SpanGroup(doc, name="sc", spans=spans, attrs={"by": "Eve"})
+        doc.spans["sc"] = spans
     if draw.random() < 0.7:
         ents = spacy.util.filter_spans(spans)
         inside = {token.i for ent in ents for token in ent}
@@ -169,11 +169,7 @@ def tokens(doc):
 def whole(doc):
     """Return what is known about a Doc as a whole."""
     spans = {
-        name: (
-            group.name,
-            group.attrs,
-            [(s.start, s.end, s.label_, s.kb_id_, s.id_) for s in group],
-        )
+        name: [(s.start, s.end, s.label_, s.kb_id_, s.id_) for s in group]
         for name, group in doc.spans.items()
     }
     return dict(doc.cats), spans
@@ -262,7 +258,8 @@ def test_a_line_break_changes_no_annotation_of_words():
             token["tag"] = (*labels, words.index(head))
         assert got == tokens(gold)
         cats, groups = whole(after)
-        for name, (group, attrs, spans) in groups.items():
-            inside = [(words.index(s), words.index(e - 1) + 1, *rest) for s, e, *rest in spans]
-            groups[name] = (group, attrs, inside)
+        for name, spans in groups.items():
+            groups[name] = [
+                (words.index(s), words.index(e - 1) + 1, *rest) for s, e, *rest in spans
+            ]
         assert (cats, groups) == whole(gold)
