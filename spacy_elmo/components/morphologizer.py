@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from spacy.language import Language
 from spacy.pipeline.morphologizer import Morphologizer
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -28,27 +26,26 @@ class LexiconMorphologizer(Morphologizer):
     * `KNOWN`, if the word has the analysis in the training data.
     """
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        labels: dict[str, Any] | None = None,
-    ) -> None:
-        """Make the labels and the lexicon, and initialize the model; see `Morphologizer.initialize`."""
-        super().initialize(get_examples, nlp=nlp, labels=labels)
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], **options: Any) -> None:
+        """Make the labels, and initialize the model; see `Morphologizer.initialize`."""
+        super().initialize(get_examples, **options)
+        # Everything in `cfg` is saved with the component.
+        self.cfg["lexicon"] = {}
+
+    def update(self, examples: Iterable[Example], **options: Any) -> dict[str, float]:
+        """Train the model, and add the words to the lexicon; see `Morphologizer.update`."""
+        examples = list(examples)
         analyses = {
             (self.cfg["labels_morph"][label], self.cfg["labels_pos"].get(label, 0)): number
             for number, label in enumerate(self.labels)
         }
-        lexicon = defaultdict(set)
-        for example in get_examples():
-            for token in example.reference:
-                number = analyses.get((str(token.morph), token.pos))
-                if number is not None and (token.pos or token.has_morph()):
-                    lexicon[token.text].add(number)
-        # Everything in `cfg` is saved with the component.
-        self.cfg["lexicon"] = {word: sorted(numbers) for word, numbers in lexicon.items()}
+        # Not in `initialize`, which sees only the start of a stream, and not at all what a sourced component reads.
+        lexicon = self.cfg.setdefault("lexicon", {})
+        for token in (token for example in examples for token in example.reference):
+            number = analyses.get((str(token.morph), token.pos))
+            if number is not None and (token.pos or token.has_morph()):
+                lexicon[token.text] = sorted({number, *lexicon.get(token.text, [])})
+        return super().update(examples, **options)
 
     def predict(self, docs: Iterable[Doc]) -> list[Any]:
         """Return the number of a label for each word of each Doc."""
