@@ -75,8 +75,8 @@ def annotate(nlp: Language, file: Path, out: Path) -> int:
 
     Args:
         nlp: a pipeline. What it does not annotate is "_".
-        file: a text, in which an empty line ends a paragraph, and other line breaks are spaces; or CoNLL-U, whose words,
-            multiword tokens, sentences and comments are kept.
+        file: a text, in which an empty line ends a paragraph, and other line breaks are spaces. Or CoNLL-U, whose
+            words, multiword tokens, sentences and comments are kept.
         out: the CoNLL-U file, which is written completely or not at all.
     """
     name = re.sub(r"\s+", "_", _name(file))
