@@ -85,7 +85,8 @@ def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
         surface = normalize("NFC", columns[FORM])
         space = "SpaceAfter=No" not in columns[MISC].split("|")
         offsets += [(len(source), len(source) + len(surface))] * size
-        spaces += [True] * (size - 1) + [space]
+        apart = "".join(words[first : first + size]) != surface  # not in "don't" of "do" and "n't"
+        spaces += [apart] * (size - 1) + [space]
         source += surface + " " * space
     doc = Doc(vocab, words, spaces, sent_starts=[True, *[False] * (len(words) - 1)])
     doc._.source_text, doc._.source_offsets = source, np.array(offsets, dtype="int32")
