@@ -131,8 +131,6 @@ def main() -> None:
         found = srsly.read_json(TRAINING / "names.json")["ents_f"]
         facts["Named entities"] = f"F1 {100 * found:.1f} on the test part of {args.names[0]}"
     meta = package_meta(meta, card, scores, sources) | {"version": args.version}
-    if card["tokenizer"] == "treebank":
-        meta["requirements"] = ["ufal.udpipe>=1.4,<2"]
     facts = {
         "Treebank": f"{card['treebank']}, {card['release']}, {card['words']:,} training words",
         "biLM": card["weights"] or "trained on the treebank",

@@ -3,18 +3,18 @@
     python prepare_treebank.py assets/pos/got_proiel-ud --lang got --licence "CC BY-NC-SA 3.0" --release r2.17
 
 It reads NAME-train.conllu, NAME-test.conllu and NAME-dev.conllu (or .conllu.xz). Without a dev part, it takes the last
-tenth of the train part. It writes the parts to `corpus`, in CoNLL-U and as binary Docs, and to `training` the configs of the
-biLM and of the pipeline, and `card.json` for the package.
+tenth of the train part. It writes the parts to `corpus`, in CoNLL-U and as binary Docs. To `training`, it writes the
+configs of the biLM and of the pipeline, and `card.json` for the package.
 """
 
 import argparse
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 import unicodedata
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -264,21 +264,22 @@ def main() -> None:
     parser.add_argument("--name", default="", help="name of the package; default: by the treebank")
     args = parser.parse_args()
     if unknown := unknown_variables():
-        parser.error(f"project.yml has no variables {', '.join(unknown)}")
+        sys.exit(f"project.yml has no variables {', '.join(unknown)}")
     asked = {name: getattr(args, name) for name in ("licence", "release", "author")}
     if empty := [f'--vars.{name} "..."' for name, value in asked.items() if not value.strip()]:
-        parser.error(
+        sys.exit(
             f"the package states licence and release of the treebank, and its author: {' '.join(empty)}"
         )
-    if importlib.util.find_spec("udtools") is None:
-        parser.error("`score` calls udeval: python -m pip install udtools")
+    needed = {"udtools": "udtools", "ufal.udpipe": "ufal"}
+    if missing := [name for name, module in needed.items() if find_spec(module) is None]:
+        sys.exit(f"The commands need more packages: python -m pip install {' '.join(missing)}")
     parts, problems = read_parts(args.treebank)
     if problems:
         more = f"\n... and {len(problems) - 20:,} more" if len(problems) > 20 else ""
-        parser.error("\n".join(problems[:20]) + more)
+        sys.exit("\n".join(problems[:20]) + more)
     left_out = components_without_data(parts["train"])
     if len(left_out) == len(LAYERS):
-        parser.error(f"{args.treebank}: no column has annotation")
+        sys.exit(f"{args.treebank}: no column has annotation")
 
     if not parts["dev"]:
         tenth = max(1, len(parts["train"]) // 10)
@@ -316,7 +317,6 @@ def main() -> None:
     words = [token.text for doc in alone for token in doc]
     card = {"lang": args.lang, "name": args.name or package_name(args.lang, args.treebank.name)}
     card |= {"treebank": args.treebank.name, "words": len(words), "weights": args.weights, **asked}
-    card["tokenizer"] = "treebank" if learned else "spacy"
     srsly.write_json(TRAINING / "card.json", card)
     settings = pipeline_settings(len(words), args.weights or None)
     settings |= {
