@@ -36,8 +36,8 @@ def annotate_cli(
     """
     from ..lab.annotate import annotate, output_files
 
-    files = output_files(text, out, force=force)
     nlp = open_pipeline(pipeline, gpu_id=gpu_id)
+    files = output_files(text, out, force=force)
     with reading_bar(files):
         n_sentences = sum(annotate(nlp, file, path) for file, path in files.items())
     msg.good(f"{out}: {n_sentences:,} sentences in {len(files):,} new files")

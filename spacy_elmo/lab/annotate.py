@@ -55,14 +55,14 @@ def output_files(source: str, out: Path, *, force: bool) -> dict[Path, Path]:
     if Path(source).is_file():
         check_output_file(out, force=force)
         return {files[0]: out}
-    out.mkdir(parents=True, exist_ok=True)
-    remove_partial(out)
     outputs = {file: out / f"{_name(file)}.conllu" for file in files}
     for file, other in itertools.pairwise(sorted(files, key=_name)):
         if outputs[file] == outputs[other]:
             raise ValueError(
                 f"{file} and {other} would both become {outputs[file]}. Rename one of them"
             )
+    out.mkdir(parents=True, exist_ok=True)
+    remove_partial(out)
     return {file: path for file, path in outputs.items() if force or not path.exists()}
 
 

@@ -19,7 +19,6 @@ from unicodedata import normalize
 
 import numpy as np
 from spacy.tokens import Doc, Span, Token
-from spacy.training.iob_utils import doc_to_biluo_tags
 from spacy.vocab import Vocab
 
 from ..text.files import lines
@@ -54,7 +53,7 @@ def read_conllu(file: Path) -> Iterator[Sentence]:
     rows = (line.rstrip("\r\n") for _, line in lines(file))
     for number, row in enumerate(itertools.chain(rows, [""]), 1):
         columns, following = row.split("\t"), len(sentence.words) + 1
-        is_complete = len(columns) == 10 and not columns[FORM].isspace() and columns[FORM] != ""
+        is_complete = len(columns) == 10 and columns[FORM].strip() != ""
         first, _, last = columns[ID].partition("-")
         if row.startswith("#"):
             sentence.comments.append(row)
@@ -64,7 +63,12 @@ def read_conllu(file: Path) -> Iterator[Sentence]:
                 sentence, end = Sentence([], [], {}), 0
         elif is_complete and columns[ID] == str(following):
             sentence.words.append(columns)
-        elif is_complete and first == str(following) and last.isdecimal() and end < following:
+        elif (
+            is_complete
+            and first == str(following)
+            and re.fullmatch(r"\d+", last)
+            and int(last) > following > end
+        ):
             end = int(last)
             sentence.multiword[following - 1] = end - following + 1, columns
         elif not (is_complete and re.fullmatch(r"\d+\.\d+", columns[ID])):
@@ -110,7 +114,7 @@ def conllu_sentences(
     """Yield the text of each sentence of a Doc, and the lines of its words and multiword tokens.
 
     Whitespace tokens are left out. In the tree, the words below them depend on the word above them. Missing annotation
-    is "_". Names are attributes in MISC, as Stanza writes them: `ner=B-PER`, also I, E (end) and S (single).
+    is "_". Names are attributes in MISC: `ner=B-PER` for the first word of a name, `ner=I-PER` for the others.
 
     Args:
         doc: a Doc with annotation. Its labels are written as they are, except `root` for the root of each sentence.
@@ -125,7 +129,6 @@ def conllu_sentences(
     spans_of_words = [spans[token.i] for token in doc if not token.is_space]
     pairs = itertools.pairwise([*spans_of_words, (end, end)])
     before_space = {span for span, following in pairs if span[1] < following[0]}
-    names = [_name_attribute(tag) for tag in doc_to_biluo_tags(doc)]
     for sentence in sentences:
         words = [token for token in sentence if not token.is_space]
         numbered = list(zip(itertools.count(1), words, _trees(words)))
@@ -140,7 +143,8 @@ def conllu_sentences(
                 rows.append([numbers, surface, *"_" * 7, _joined(space)])
             for number, word, tree in members:
                 form = _value(word.text) if is_multiword else surface
-                misc = _joined(names[word.i] + ([] if is_multiword else space))
+                name = [f"ner={word.ent_iob_}-{word.ent_type_}"] if word.ent_type_ else []
+                misc = _joined(name + ([] if is_multiword else space))
                 rows.append([str(number), form, *_word(word), *tree, "_", misc])
         if rows:
             yield text.rstrip(), list(map("\t".join, rows))
@@ -152,10 +156,6 @@ def _value(text: str) -> str:
 
 def _joined(attributes: list[str]) -> str:
     return "|".join(attributes) or "_"
-
-
-def _name_attribute(tag: str) -> list[str]:
-    return [] if tag == "O" else ["ner=" + {"L": "E", "U": "S"}.get(tag[0], tag[0]) + tag[1:]]
 
 
 def _word(word: Token) -> list[str]:

@@ -34,6 +34,21 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
     assert list(lines(path)) == [(1, "one\r\n"), (2, "\ufefftwo\r\n")]
 
 
+@pytest.mark.parametrize("limit", range(1, 8))
+def test_a_long_line_comes_in_pieces(tmp_path, limit):
+    path = tmp_path / "a.txt"
+    path.write_text("one\n\n鳥 é🙂two\nx", encoding="utf8")
+    pieces = list(lines(path, limit))
+    for number, line in enumerate(["one\n", "\n", "鳥 é🙂two\n", "x"], 1):
+        found = [piece for at, piece in pieces if at == number]
+        assert "".join(found) == line
+        # A character that is cut comes with the next piece.
+        assert max(len(piece.encode()) for piece in found) < limit + 4
+    path.write_bytes(b"one \xc3")
+    with pytest.raises(ValueError, match="line 1 is not UTF-8"):
+        list(lines(path, limit))
+
+
 def test_sources(tmp_path):
     for name in (
         "b.txt.gz", "a.txt", ".hidden.txt", "c.tsv", "notes.md", "d.txt.bz2", "e.jsonl", "f.spacy", "g.JSONL.xz",
