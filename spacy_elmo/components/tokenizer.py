@@ -61,7 +61,7 @@ class UDPipeTokenizer(DummyTokenizer):
         """Tokenize a text."""
         words: list[str] = []
         spaces: list[bool] = []
-        starts: list[bool] = []
+        starts: list[bool | int | None] = []
         offsets: list[tuple[int, int]] = []
         for sentence in self._sentences(text):
             first = len(words)

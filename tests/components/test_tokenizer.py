@@ -112,7 +112,9 @@ def test_whitespace_is_never_a_token(nlp, text, words, shown):
 
 
 # Letters of the small language, and what a file may contain besides.
-LETTERS = st.sampled_from([*"Anavelgto. dám\n\r\t", "al", "\n\n", "\0", "\x85", "\u2028", "😀", "́", "￿"])
+LETTERS = st.sampled_from(
+    [*"Anavelgto. dám\n\r\t", "al", "\n\n", "\0", "\x85", "\u2028", "😀", "́", "￿"]
+)
 
 
 @given(st.one_of(st.lists(LETTERS).map("".join), st.text()))
