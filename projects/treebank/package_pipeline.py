@@ -75,7 +75,9 @@ def package_meta(
 def measured(nlp: Language, folder: Path, texts: list[str]) -> dict[str, str]:
     """Return how large and how fast a pipeline is, and how long its training took."""
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    minutes = _written(TRAINING / "treebank/model-last") - _written(TRAINING / "card.json")
+    minutes = _written(TRAINING / "treebank/model-last/meta.json") - _written(
+        TRAINING / "card.json"
+    )
     nlp(texts[0])
     start = time.process_time()
     words = sum(map(len, nlp.pipe(texts)))

@@ -34,6 +34,7 @@ from read_conllu import (
     lacks,
     read_conllu,
 )
+from score_pipeline import find_udeval
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
@@ -41,8 +42,13 @@ LAYERS = {"tagger": [XPOS], "morphologizer": [UPOS, FEATS], "lemmatizer": [LEMMA
 """The columns that a component learns. One of them is enough."""
 RARE = 0.01
 """Marks that fewer of the words have, such as those of foreign names, are kept."""
-MANY = 200_000
-"""With so many training words, a biLM that has read more text stays frozen."""
+STATED = {
+    "lang": "code of the language",
+    "licence": "licence of the treebank",
+    "release": "release or commit of the treebank",
+    "author": "who makes the package",
+}
+"""Options that are asked for before anything is trained."""
 CORPUS, TRAINING = Path("corpus"), Path("training")
 TEXT = CORPUS / "text"
 """What the biLM reads: the words of the treebank, and files `*.txt` of the user."""
@@ -177,14 +183,15 @@ def bilm_settings(words: list[str]) -> dict[str, dict[str, Any]]:
     }
 
 
-def pipeline_settings(words: int, weights: str | None) -> dict[str, dict[str, Any]]:
+def pipeline_settings(words: int, weights: str, frozen: bool) -> dict[str, dict[str, Any]]:
     """Return the settings of a pipeline that differ from treebank_elmo.cfg.
 
     Args:
         words: number of training words.
-        weights: a biLM that has read more text; None: that of the treebank.
+        weights: a biLM that has read more text; empty: that of the treebank.
+        frozen: this biLM is not trained further.
     """
-    if weights and words > MANY:
+    if frozen:
         return {"components": {"elmo": {"weights": weights}}}
     mix = {"dropout": 0.5}
     heads = ("tagger", "morphologizer", "lemmatizer", "parser")
@@ -248,107 +255,131 @@ def package_name(lang: str, treebank: str) -> str:
     return f"{name.removeprefix(f'{lang}_')}_elmo"
 
 
+def problems_of_the_call(args: argparse.Namespace) -> list[str]:
+    """Return what is wrong with the options, and which programs are missing."""
+    problems = [f"project.yml has no variable {name}" for name in unknown_variables()]
+    problems += [
+        f'The package states {what}: --vars.{name} "..."'
+        for name, what in STATED.items()
+        if not getattr(args, name).strip()
+    ]
+    if args.frozen == "true" and not args.weights:
+        problems.append("A frozen biLM must have read text before: --vars.weights NAME")
+    try:
+        find_udeval()
+    except FileNotFoundError as error:
+        problems.append(str(error))
+    if args.tokenizer == "treebank" and find_spec("ufal") is None:
+        problems.append("The tokenizer needs another package: python -m pip install ufal.udpipe")
+    return problems
+
+
+def write_corpus(parts: dict[str, list[Sentence]], *, split_anew: bool, twice: bool) -> None:
+    """Write the parts, and what the biLM and the pipeline read.
+
+    Args:
+        twice: the pipeline reads each training sentence also alone, as a text of its own.
+    """
+    TEXT.mkdir(parents=True, exist_ok=True)
+    for part, sentences in parts.items():
+        (CORPUS / f"{part}.conllu").write_text("".join(map(str, sentences)), "utf8")
+    alone = list(make_docs(parts["train"]))
+    # In Docs of ten sentences, the parser learns where sentences end.
+    train = [*make_docs(parts["train"], together=10), *(alone if twice else [])]
+    write_docs(train, CORPUS / "train.spacy", split_anew=split_anew)
+    dev = list(make_docs(parts["dev"], together=10))
+    write_docs(dev, CORPUS / "dev.spacy", split_anew=split_anew)
+    write_docs(alone, TEXT / "treebank.spacy", split_anew=False)
+
+
+def write_pipeline_config(settings: dict[str, dict[str, Any]], left_out: list[str]) -> None:
+    """Write the config of the pipeline without the components that have nothing to learn."""
+    path = TRAINING / "pipeline.cfg"
+    config = shipped_config("treebank_elmo", path).merge(settings)
+    for component in left_out:
+        config["nlp"]["pipeline"].remove(component)
+        del config["components"][component]
+    config.to_disk(path)
+
+
+def write_bilm_config(sentences: list[Sentence], settings: dict[str, dict[str, Any]]) -> None:
+    """Write the config of a biLM of the training part and of the files of the user."""
+    words = [word[FORM] for sentence in sentences for word in sentence.words]
+    for more in sorted(TEXT.glob("*.txt")):
+        words += more.read_text("utf8").split()
+    settings |= bilm_settings(words)
+    if dropped := marks_without_lemmas(sentences):
+        names = ", ".join(sorted(unicodedata.name(mark, hex(ord(mark))) for mark in dropped))
+        print(f"The biLM and the lemmatizer drop marks that no lemma has: {names}")
+        replace = [[mark, ""] for mark in sorted(dropped)]
+        settings["model"] |= {"unicode_form": "NFD", "replace": replace}
+    settings["paths"] = {"raw_text": str(TEXT), "dev_text": str(CORPUS / "dev.spacy")}
+    path = TRAINING / "bilm.cfg"
+    shipped_config("pretrain_mini", path).merge(settings).to_disk(path)
+
+
 def main() -> None:
     """Check everything, then write the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("treebank", type=Path, metavar="DATA/pos/NAME")
-    parser.add_argument("--lang", required=True, help="code of the language")
     parser.add_argument("--weights", default="", help="a biLM; without one, the treebank trains it")
+    parser.add_argument("--frozen", choices=["true", "false"], default="false", help="of the biLM")
     parser.add_argument("--tokenizer", choices=["treebank", "spacy"], default="treebank")
-    parser.add_argument(
-        "--max-steps", default="", help="steps of the pipeline; default: by the size"
-    )
-    parser.add_argument("--licence", required=True, help="licence of the treebank")
-    parser.add_argument("--release", required=True, help="release or commit of the treebank")
-    parser.add_argument("--author", required=True, help="who makes the pipeline")
-    parser.add_argument("--name", default="", help="name of the package; default: by the treebank")
+    parser.add_argument("--max-steps", default="", help="default: by the size of the treebank")
+    parser.add_argument("--name", default="", help="of the package; default: by the treebank")
+    for name, what in STATED.items():
+        parser.add_argument(f"--{name}", required=True, help=what)
     args = parser.parse_args()
-    if unknown := unknown_variables():
-        sys.exit(f"project.yml has no variables {', '.join(unknown)}")
-    asked = {name: getattr(args, name) for name in ("licence", "release", "author")}
-    if empty := [f'--vars.{name} "..."' for name, value in asked.items() if not value.strip()]:
-        sys.exit(
-            f"the package states licence and release of the treebank, and its author: {' '.join(empty)}"
-        )
-    needed = {"udtools": "udtools", "ufal.udpipe": "ufal"}
-    if missing := [name for name, module in needed.items() if find_spec(module) is None]:
-        sys.exit(f"The commands need more packages: python -m pip install {' '.join(missing)}")
     parts, problems = read_parts(args.treebank)
-    if problems:
+    if problems := [*problems_of_the_call(args), *problems]:
         more = f"\n... and {len(problems) - 20:,} more" if len(problems) > 20 else ""
         sys.exit("\n".join(problems[:20]) + more)
-    left_out = components_without_data(parts["train"])
-    if len(left_out) == len(LAYERS):
-        sys.exit(f"{args.treebank}: no column has annotation")
-
     if not parts["dev"]:
         tenth = max(1, len(parts["train"]) // 10)
         parts["train"], parts["dev"] = parts["train"][:-tenth], parts["train"][-tenth:]
         print(f"No dev part: the last {tenth} sentences of the train part are the dev part")
     for part, sentences in parts.items():
         print(f"{part}: {summary(sentences)}")
+    left_out = components_without_data(parts["train"])
+    if len(left_out) == len(LAYERS):
+        sys.exit(f"{args.treebank}: no column has annotation to learn")
     for component in left_out:
         columns = " and ".join(COLUMNS[column] for column in LAYERS[component])
-        print(f"No {component}, because all words have the same {columns}, or none")
+        print(f"No {component}: all words have the same {columns}, or none")
     lang = language_class(args.lang)
     if lang != args.lang:
         print(f"The pipeline has the language {lang}, because spaCy does not know {args.lang!r}")
-    learned = args.tokenizer == "treebank" and any(sentence.has_text for sentence in parts["train"])
-    if not learned:
-        print(f"Tokenizer: spaCy's of the language {lang}")
-        if args.tokenizer == "treebank":
-            print(
-                "The treebank has no text (# text, SpaceAfter=No) from which one could be learned"
-            )
-
-    TEXT.mkdir(parents=True, exist_ok=True)
-    TRAINING.mkdir(exist_ok=True)
-    for part, sentences in parts.items():
-        (CORPUS / f"{part}.conllu").write_text("".join(map(str, sentences)), "utf8")
-    split_anew = args.tokenizer == "spacy"
-    alone = list(make_docs(parts["train"]))
-    # Docs of ten sentences, in which the parser learns where sentences end, and each sentence alone.
-    train = [*make_docs(parts["train"], together=10), *alone]
-    write_docs(train, CORPUS / "train.spacy", split_anew=split_anew)
-    dev = list(make_docs(parts["dev"], together=10))
-    write_docs(dev, CORPUS / "dev.spacy", split_anew=split_anew)
-    write_docs(alone, TEXT / "treebank.spacy", split_anew=False)
-
-    words = [token.text for doc in alone for token in doc]
-    card = {"lang": args.lang, "name": args.name or package_name(args.lang, args.treebank.name)}
-    card |= {"treebank": args.treebank.name, "words": len(words), "weights": args.weights, **asked}
-    srsly.write_json(TRAINING / "card.json", card)
-    settings = pipeline_settings(len(words), args.weights or None)
+    words, frozen = sum(len(s.words) for s in parts["train"]), args.frozen == "true"
+    settings = pipeline_settings(words, args.weights, frozen)
     settings |= {
         "paths": {"train": str(CORPUS / "train.spacy"), "dev": str(CORPUS / "dev.spacy")},
         "nlp": {"lang": lang},
     }
-    if learned:
+    if args.tokenizer == "treebank" and any(s.has_text for s in parts["train"]):
         settings["nlp"]["tokenizer"] = {"@tokenizers": "spacy-elmo.UDPipeTokenizer.v1"}
         settings["initialize"] = {"tokenizer": {"path": str(TRAINING / "tokenizer.udpipe")}}
+    elif args.tokenizer == "treebank":
+        print(
+            f"The treebank has no text (# text, SpaceAfter=No), so the tokenizer is spaCy's of {lang}"
+        )
     if args.max_steps:
         settings.setdefault("training", {})["max_steps"] = int(args.max_steps)
-    pipeline = shipped_config("treebank_elmo", TRAINING / "pipeline.cfg").merge(settings)
-    for component in left_out:
-        pipeline["nlp"]["pipeline"].remove(component)
-        del pipeline["components"][component]
-    pipeline.to_disk(TRAINING / "pipeline.cfg")
 
-    bilm = TRAINING / "bilm.cfg"
-    bilm.unlink(missing_ok=True)
+    write_corpus(parts, split_anew=args.tokenizer == "spacy", twice=not frozen)
+    TRAINING.mkdir(exist_ok=True)
+    write_pipeline_config(settings, left_out)
+    (TRAINING / "bilm.cfg").unlink(missing_ok=True)
     if not args.weights:
-        for more in sorted(TEXT.glob("*.txt")):
-            words += more.read_text("utf8").split()
-        settings = bilm_settings(words)
-        if dropped := marks_without_lemmas(parts["train"]):
-            names = ", ".join(sorted(unicodedata.name(mark, hex(ord(mark))) for mark in dropped))
-            print(f"The biLM and the lemmatizer drop marks that no lemma has: {names}")
-            replace = [[mark, ""] for mark in sorted(dropped)]
-            settings["model"] |= {"unicode_form": "NFD", "replace": replace}
-        settings["paths"] = {"raw_text": str(TEXT), "dev_text": str(CORPUS / "dev.spacy")}
-        settings["prepare"] = {"lang": lang}
-        settings["card"] = {"name": args.treebank.name, "licence": args.licence}
-        shipped_config("pretrain_mini", bilm).merge(settings).to_disk(bilm)
+        card = {"name": args.treebank.name, "licence": args.licence}
+        write_bilm_config(parts["train"], {"card": card, "prepare": {"lang": lang}})
+    card = {
+        "name": args.name or package_name(args.lang, args.treebank.name),
+        "treebank": args.treebank.name,
+        "words": words,
+        "weights": args.weights,
+        **{name: getattr(args, name) for name in STATED},
+    }
+    srsly.write_json(TRAINING / "card.json", card)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def test_treebank_with_names(repository, tmp_path):
     folder = cloned(repository, tmp_path, "treebank")
     data = Path(shutil.copytree(SAMPLE, tmp_path / "my data"))
     variables = dict(
-        data=data, lang="en", weights="en_mini_v4", tokenizer="spacy", treebank="sample", **STATED, max_steps=400,
+        data=data, lang="en", weights="en_mini_v4", frozen="true", tokenizer="spacy", treebank="sample", **STATED, max_steps=400,
         names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=600,
     )  # fmt: skip
     run(folder, "with-names", **variables)
@@ -86,9 +86,33 @@ def test_treebank_with_names(repository, tmp_path):
 
 
 @pytest.mark.slow
+def test_treebank_of_tags_alone(repository, tmp_path):
+    """Without XPOS, lemmas and trees: what is there is trained and scored."""
+    folder = cloned(repository, tmp_path, "treebank")
+    for part in ("train", "dev", "test"):
+        text = (SAMPLE / f"pos/sample-{part}.conllu").read_text("utf8")
+        rows = [line.split("\t") for line in text.split("\n")]
+        for row in rows:
+            if len(row) == 10:
+                row[2] = row[4] = row[6] = row[7] = "_"
+        path = tmp_path / f"my data/pos/tags-{part}.conllu"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(map("\t".join, rows)), "utf8")
+    variables = dict(
+        data=tmp_path / "my data", treebank="tags", lang="en", weights="en_mini_v4", tokenizer="spacy", max_steps=60
+    )  # fmt: skip
+    for command in ("prepare", "train", "score"):
+        run(folder, command, **variables, **STATED)
+    scores = srsly.read_json(folder / "training/scores.json")
+    assert list(scores["plain text"]) == ["tokens", "words", "sentences", "UPOS", "UFeats"]
+    assert list(scores["gold words"]) == ["UPOS", "UFeats"]
+    assert scores["gold words"]["UPOS"] > 50
+
+
+@pytest.mark.slow
 def test_treebank(repository, tmp_path):
-    """A compressed treebank without a dev part, in a language that spaCy does not know, with a multiword token and a mark
-    that lemmas do not have: from it alone to a package that reads plain text. Then another on its biLM."""
+    """A compressed treebank without a dev part, in a language that spaCy does not know, with a mark that lemmas do not
+    have: from it alone to a package that reads plain text. Then another on its biLM."""
     folder = cloned(repository, tmp_path, "treebank")
     for part in ("train", "test"):
         text = (SAMPLE / f"pos/sample-{part}.conllu").read_text("utf8")

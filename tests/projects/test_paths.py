@@ -39,5 +39,6 @@ def test_assets_of_a_treebank(tmp_path):
             "dev.conllu": "wo_wtb-ud-dev.conllu",
             "test.conllu": "wo_wtb-ud-test.conllu",
             "LICENSE.txt": "LICENSE.txt",
+            "README.md": "README.md",
         }.items()
     }
