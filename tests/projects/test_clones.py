@@ -63,8 +63,8 @@ def test_treebank_with_names(repository, tmp_path):
     folder = cloned(repository, tmp_path, "treebank")
     data = Path(shutil.copytree(SAMPLE, tmp_path / "my data"))
     variables = dict(
-        data=data, lang="en", weights="en_mini_v4", frozen="true", tokenizer="spacy", treebank="sample", **STATED, max_steps=400,
-        names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=600,
+        data=data, lang="en", weights="en_mini_v4", frozen="true", tokenizer="spacy", treebank="sample", max_steps=80,
+        names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=600, **STATED,
     )  # fmt: skip
     run(folder, "with-names", **variables)
     package = folder / "packages/en_sample_elmo-0.1.0"
@@ -121,7 +121,7 @@ def test_treebank(repository, tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(lzma.compress(text.encode()))
     variables = dict(data=tmp_path / "my data", treebank="got_tiny-ud", lang="got", **STATED)
-    output = run(folder, "all", **variables, max_steps=250)
+    output = run(folder, "all", **variables, max_steps=80)
     assert "No dev part" in output and "Warning" not in output
     assert "marks that no lemma has: COMBINING ACUTE ACCENT" in output
     scores = srsly.read_json(folder / "training/scores.json")
