@@ -114,7 +114,8 @@ def is_compressed(file: Path) -> bool:
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number (from 1) and the text of each line of a UTF-8 file. The text includes the line ending."""
+    """Yield the number (from 1) and the text of each line of a UTF-8 file. The text includes the line ending, and no
+    byte order marks."""
     number = 0
     observer = reading_observer.get()
     try:
@@ -123,9 +124,9 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
                 number += 1
                 if observer is not None:
                     observer(len(raw))
-                # Some Windows programs write a byte order mark. Remove it, or it would be part of the first word.
-                raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-                yield number, raw.decode("utf8")
+                # Some Windows programs write a byte order mark, which can be anywhere in a file that was joined from
+                # others. Remove it, or it would be part of a word.
+                yield number, raw.replace(codecs.BOM_UTF8, b"").decode("utf8")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file}, line {number} is not UTF-8 ({error.reason} at byte {error.start} of the line)."
