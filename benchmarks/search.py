@@ -2,9 +2,9 @@
 
 python -m benchmarks.search sick-test.jsonl
 
-PAIRS is a JSONL file (possibly .xz) with the fields `premise`, `hypothesis` and `label`. Each hypothesis of a pair with the
-label "entailment" is a query. The program prints in how many percent of these pairs the premise is among the ten nearest
-sentences, of all other sentences of the file.
+PAIRS is a JSONL file (possibly .xz) with the fields `premise`, `hypothesis` and `label`. Each hypothesis of a pair with
+the label "entailment" is a query. The program prints in how many percent of these pairs the premise is among the ten
+nearest of all other sentences of the file.
 """
 
 from __future__ import annotations

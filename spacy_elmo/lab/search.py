@@ -1,7 +1,7 @@
 """`spacy_elmo.SearchIndex`: search for the Spans of a corpus that are most similar to a Doc, Span or Token.
 
-An index on disk is a folder with a Parquet file, in the format that `embed` writes, for the method "hnsw" also the graph
-of usearch, and the digests of both. So a folder that `embed` has written is an index, too.
+An index on disk is a folder with a Parquet file, in the format that `embed` writes, for the method "hnsw" also the
+graph of usearch, and the digests of both. So a folder that `embed` has written is an index, too.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ class SearchIndex:
         # usearch would crash, and pyarrow could read other vectors. `embed` writes no digests.
         if (folder / _ROWS).exists() and read_json_object(folder / _DIGESTS) != _digests(folder):
             raise ValueError(
-                f"The index {folder} is damaged: its files do not have the digests in {_DIGESTS}. Copy it again, or make"
-                " it again with `spacy elmo search index`"
+                f"The index {folder} is damaged: its files do not have the digests in {_DIGESTS}. Copy it again, or"
+                " make it again with `spacy elmo search index`"
             )
         about = json.loads(pq.read_schema(files[0]).metadata[METADATA])
         if about.get("unit") == "token":
@@ -261,7 +261,9 @@ class SearchIndex:
 
 def _digests(folder: Path) -> dict[str, str]:
     """Return the digests of the files of an index."""
-    return {name: file_digest(folder / name) for name in (_ROWS, _GRAPH) if (folder / name).exists()}
+    return {
+        name: file_digest(folder / name) for name in (_ROWS, _GRAPH) if (folder / name).exists()
+    }
 
 
 def _as_span(tokens: Doc | Span | Token) -> Span:

@@ -64,6 +64,10 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
             text files. Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
         more: suffixes of additional formats that the caller can read, such as ".conllu". Files in these
             formats can be compressed, too.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: all files are empty, or one has another format.
     """
     if not source:
         raise FileNotFoundError("The path of the text is empty")
@@ -86,6 +90,8 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     files = sorted(file for file in candidates if file.is_file())
     if not files:
         raise FileNotFoundError(f"No text at {source!r}: {problem}")
+    if not any(file.stat().st_size for file in files):
+        raise ValueError(f"The text {source!r} is empty: {len(files)} files without a byte")
     for file in files:
         try:
             str(file).encode("utf8")

@@ -35,6 +35,7 @@ TEXTS = {
     "start.txt": "a cat sat .\nit rained ,\n\nand so on .\n" * 9,
     "raw.txt": ("the dog sees the cat .\nthe owl sees the cat .\n" * 5 + "\n") * 40,
     "blank.txt": " \n",
+    "empty.txt": "",
     "latin1.txt": b"fine\nna\xefve\n",
     "words.txt": "\n".join(tiny.VOCABULARY),
     "index.sense": f"{SKY} 09436708 1 18\n{MONEY} 08420278 1 20\n",

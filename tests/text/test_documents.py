@@ -46,7 +46,9 @@ def test_a_hundred_lines_end_a_passage(tmp_path):
     assert [len(passage.parts) for passage in read(path)] == [100, 1]
 
 
-@pytest.mark.parametrize("text", ["word " * 50_000 + "end", "字" * 250_000, "a  b " * 30_000 + "c" * 99_999])
+@pytest.mark.parametrize(
+    "text", ["word " * 50_000 + "end", "字" * 250_000, "a  b " * 30_000 + "c" * 99_999]
+)
 def test_a_long_line_is_cut(tmp_path, text):
     """A text on one line is many passages, because some are held out, and one would not fit into memory."""
     (tmp_path / "a.txt").write_text(f"first\n{text}\nlast\n", encoding="utf8")
