@@ -122,6 +122,8 @@ def _with_elmo(base: Path, weights: str | None) -> str:
     from ..weight_names import default_weights
 
     base_config = load_config(base)
+    if not base_config.get("nlp", {}).get("lang"):
+        raise ValueError(f"--base {base}: the config has no `lang` in a section [nlp]")
     config = with_elmo(base_config, weights or default_weights(base_config["nlp"]["lang"]))
     if config["nlp"].get("batch_size", 1000) == 1000:
         config["nlp"]["batch_size"] = _BATCH_SIZE

@@ -64,6 +64,10 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
             text files. Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
         more: suffixes of additional formats that the caller can read, such as ".conllu". Files in these
             formats can be compressed, too.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: all files are empty, or one has another format.
     """
     if not source:
         raise FileNotFoundError("The path of the text is empty")
@@ -86,6 +90,8 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     files = sorted(file for file in candidates if file.is_file())
     if not files:
         raise FileNotFoundError(f"No text at {source!r}: {problem}")
+    if not any(file.stat().st_size for file in files):
+        raise ValueError(f"The text {source!r} is empty: {len(files)} files without a byte")
     for file in files:
         try:
             str(file).encode("utf8")
@@ -114,7 +120,8 @@ def is_compressed(file: Path) -> bool:
 
 
 def lines(file: Path, limit: int = -1) -> Iterator[tuple[int, str]]:
-    """Yield the number (from 1) and the text of each line of a UTF-8 file. The text includes the line ending.
+    """Yield the number (from 1) and the text of each line of a UTF-8 file. The text includes the line ending, and
+    no byte order marks.
 
     Args:
         file: the file, which can be compressed.
@@ -130,9 +137,9 @@ def lines(file: Path, limit: int = -1) -> Iterator[tuple[int, str]]:
                 is_cut = len(raw) == limit and not raw.endswith(b"\n")
                 if observer is not None:
                     observer(len(raw))
-                # Some Windows programs write a byte order mark. Remove it, or it would be part of the first word.
-                raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-                yield number, decoder.decode(raw, final=not is_cut)
+                # Some Windows programs write a byte order mark, which can be anywhere in a file that was joined from
+                # others. Remove it, or it would be part of a word.
+                yield number, decoder.decode(raw, final=not is_cut).replace("\ufeff", "")
             decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise ValueError(

@@ -37,6 +37,7 @@ TEXTS = {
     "blank.txt": " \n",
     "twice/a.txt": "one",
     "twice/a.conllu": "",
+    "empty.txt": "",
     "latin1.txt": b"fine\nna\xefve\n",
     "words.txt": "\n".join(tiny.VOCABULARY),
     "index.sense": f"{SKY} 09436708 1 18\n{MONEY} 08420278 1 20\n",
