@@ -17,7 +17,7 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from ..bilm.kernels.matmul import matmul
-from .bilstm import bilstm
+from .bilstm import bilstm, split
 from .spanning_tree import best_heads
 from .torch_function import run
 
@@ -109,7 +109,7 @@ def forward(
     flat = model.ops.flatten(vectors)
     lengths = [len(words) for words in X.words]
     words = model.ops.xp.asarray(np.concatenate([np.zeros(0, int), *X.words]))
-    states, backprop_states = lstm(model.ops.unflatten(flat[words], lengths), is_train)
+    states, backprop_states = lstm(split(flat[words], lengths), is_train)
     sizes = [model.get_dim("arc"), model.get_dim("label")] * 2
     rate = model.attrs["dropout_rate"]
     heads = list(X.heads or ())
@@ -132,10 +132,8 @@ def forward(
         d_flat = model.ops.xp.zeros_like(flat)
         if lengths:
             [d_states] = backprop_scores([*gradient.arcs, gradient.labels])
-            d_flat[words] = model.ops.flatten(
-                backprop_states(model.ops.unflatten(d_states, lengths))
-            )
-        return backprop_vectors(model.ops.unflatten(d_flat, [len(own) for own in vectors]))
+            d_flat[words] = model.ops.flatten(backprop_states(split(d_states, lengths)))
+        return backprop_vectors(split(d_flat, [len(own) for own in vectors]))
 
     if not lengths:
         return Scores([], model.ops.alloc2f(0, model.get_dim("nO")), []), backprop

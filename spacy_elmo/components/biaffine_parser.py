@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from spacy.attrs import DEP, HEAD, IS_SPACE
+from spacy.attrs import DEP, HEAD
 from spacy.errors import Errors
 from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, get_array_module, set_dropout_rate, to_numpy
-from thinc.types import Floats2d
 
 from .biaffine_model import Scores, Sentences
 
@@ -152,7 +151,8 @@ class BiaffineParser(TrainablePipe):
             if len(doc) and example.reference.has_annotation("DEP"):
                 heads, deps = example.get_aligned_parse(projectivize=False)
                 starts = np.flatnonzero(example.get_aligned_sent_starts()).tolist()
-                for words in _sentences(doc, sorted({0, *starts, len(doc)})):
+                for start, end in itertools.pairwise(sorted({0, *starts, len(doc)})):
+                    words = _words(doc[start:end])
                     position = {word: number for number, word in enumerate(words.tolist())}
                     # spaCy has no value for a missing head: it is a head without a label.
                     own = [position.get(heads[word], -1) if deps[word] else -1 for word in position]
@@ -168,28 +168,30 @@ class BiaffineParser(TrainablePipe):
         """Return the heads and the labels of the tokens of each Doc, (n_tokens,): indices of tokens of the Doc, and
         hashes."""
         docs = list(docs)
+        root, dep, *hashes = map(self.vocab.strings.add, ("ROOT", "dep", *self.labels))
+        parses = [
+            (np.zeros(len(doc), dtype="int64"), np.full(len(doc), dep, dtype="uint64"))
+            for doc in docs
+        ]
         if not any(len(doc) for doc in docs):
-            return [(np.zeros(0, dtype="int64"), np.zeros(0, dtype="uint64")) for _ in docs]
-        bounds = [[*(sentence.start for sentence in doc.sents), len(doc)] for doc in docs]
-        sentences = [_sentences(doc, own) for doc, own in zip(docs, bounds, strict=True)]
-        firsts = itertools.accumulate(map(len, docs), initial=0)
-        words = [first + own for first, doc in zip(firsts, sentences, strict=False) for own in doc]
-        scores = self.model.predict(Sentences(docs, words))
+            return parses
+        sentences = [(number, own) for number, doc in enumerate(docs) for own in doc.sents]
+        words = [_words(sentence) for _, sentence in sentences]
+        firsts = [0, *itertools.accumulate(map(len, docs))]
+        in_batch = [firsts[n] + own for (n, _), own in zip(sentences, words, strict=True)]
+        scores = self.model.predict(Sentences(docs, in_batch))
         of_labels = to_numpy(scores.labels)
         of_labels[:, [label == "ROOT" for label in self.labels]] = -np.inf
-        root, dep, *hashes = map(self.vocab.strings.add, ("ROOT", "dep", *self.labels))
         best = np.array(hashes, dtype="uint64")[of_labels.argmax(axis=1)]
-        trees = zip(scores.heads, np.split(best, np.cumsum([len(own) for own in words])), strict=False)
-        parses = []
-        for doc, own_bounds, own_sentences in zip(docs, bounds, sentences, strict=True):
-            heads, deps = np.zeros(len(doc), dtype="int64"), np.full(len(doc), dep, dtype="uint64")
-            for (start, end), own in zip(itertools.pairwise(own_bounds), own_sentences, strict=True):
-                own_heads, labels = next(trees)
-                before = np.searchsorted(own, np.arange(start, end), "right") - 1
-                heads[start:end] = own[np.maximum(before, 0)]
-                heads[own] = own[own_heads]
-                deps[own] = np.where(own_heads == np.arange(len(own)), root, labels)
-            parses.append((heads, deps))
+        labels = np.split(best, np.cumsum([len(own) for own in words])[:-1])
+        parsed = zip(sentences, words, scores.heads, labels, strict=True)
+        for (number, sentence), own, own_heads, own_labels in parsed:
+            heads, deps = parses[number]
+            # A whitespace token depends on the word before it.
+            before = np.searchsorted(own, np.arange(sentence.start, sentence.end), "right") - 1
+            heads[sentence.start : sentence.end] = own[np.maximum(before, 0)]
+            heads[own] = own[own_heads]
+            deps[own] = np.where(heads[own] == own, root, own_labels)
         return parses
 
     def set_annotations(
@@ -199,7 +201,8 @@ class BiaffineParser(TrainablePipe):
         for doc, (heads, deps) in zip(docs, parses, strict=True):
             if len(doc):
                 relative = (heads - np.arange(len(doc))).astype("uint64")
-                doc.from_array([HEAD, DEP], np.stack([relative, deps], axis=1))
+                columns: Any = np.stack([relative, deps], axis=1)
+                doc.from_array([HEAD, DEP], columns)
 
 
 @dataclass(frozen=True)
@@ -212,14 +215,12 @@ class _GoldSentence:
     """The number of the label of each word; -1: missing."""
 
 
-def _sentences(doc: Doc, bounds: Iterable[int]) -> list[np.ndarray]:
-    """Return the indices of the words of each sentence; of a sentence of whitespace, the first token."""
-    is_space = doc.to_array(IS_SPACE).astype(bool)
-    tokens = (np.arange(start, end) for start, end in itertools.pairwise(bounds))
-    return [own[:1] if is_space[own].all() else own[~is_space[own]] for own in tokens]
+def _words(sentence: Span) -> np.ndarray:
+    """Return the indices in the Doc of the words of a sentence. Of a sentence of whitespace, the first token is one."""
+    return np.array([token.i for token in sentence if not token.is_space] or [sentence.start])
 
 
-def cross_entropy(scores: Floats2d, gold: np.ndarray, smoothing: float) -> tuple[Any, Floats2d]:
+def cross_entropy(scores: Any, gold: np.ndarray, smoothing: float) -> tuple[Any, Any]:
     """Return the cross-entropy of the softmax of scores, summed over all rows, and its gradient.
 
     Args:

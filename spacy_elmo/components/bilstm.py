@@ -64,7 +64,8 @@ def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
     }
     for name, shape in shapes.items():
         bound = (6 / sum(shape[-2:])) ** 0.5
-        model.set_param(name, model.ops.asarray2f(np.random.uniform(-bound, bound, shape)))
+        matrix: Any = np.random.uniform(-bound, bound, shape)
+        model.set_param(name, model.ops.asarray_f(matrix))
     bias = model.ops.alloc2f(2, 4 * width)
     bias[:, 2 * width : 3 * width] = 1
     model.set_param("b", model.ops.alloc1f(2 * width))
@@ -75,6 +76,8 @@ def forward(
     model: Model[list[Floats2d], list[Floats2d]], X: list[Floats2d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
     """Compute the outputs of both directions for each vector of each sequence, (length, width)."""
+    if not X:
+        return [], lambda dY: []
     lengths = [len(x) for x in X]
     # `Packing` counts the words between two boundaries. These sequences have no boundaries.
     packing = Packing.of(np.asarray(lengths) - 2, closing=True)
@@ -101,11 +104,12 @@ def forward(
 
     def backprop_lists(dY: list[Floats2d]) -> list[Floats2d]:
         [dX] = backprop([model.ops.flatten(dY)])
-        return _split(dX, lengths)
+        return split(dX, lengths)
 
-    return _split(Y, lengths), backprop_lists
+    return split(Y, lengths), backprop_lists
 
 
-def _split(rows: Floats2d, lengths: list[int]) -> list[Floats2d]:
+def split(rows: Floats2d, lengths: list[int]) -> list[Floats2d]:
+    """Split the rows of an array into arrays of these lengths."""
     ends = np.cumsum(lengths)
     return [rows[end - length : end] for length, end in zip(lengths, ends, strict=True)]

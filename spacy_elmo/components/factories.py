@@ -42,9 +42,7 @@ def make_biaffine_parser(
     # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .biaffine_parser import BiaffineParser
 
-    return BiaffineParser(
-        nlp.vocab, model, name, label_smoothing=label_smoothing, scorer=scorer
-    )
+    return BiaffineParser(nlp.vocab, model, name, label_smoothing=label_smoothing, scorer=scorer)
 
 
 @Language.factory(

@@ -19,7 +19,7 @@ def best_heads(scores: np.ndarray) -> np.ndarray:
     """
     n = len(scores)
     heads = scores.argmax(axis=1)
-    if n == 0 or ((heads == np.arange(n)).sum() == 1 and not _cycle(heads.tolist())):
+    if (heads == np.arange(n)).sum() == 1 and not _cycle(heads.tolist()):
         return heads
     # A column of its own for the root, because the diagonal of a contracted node is inside the node.
     arcs = np.concatenate([scores, scores.diagonal()[:, None]], axis=1, dtype=np.float64)

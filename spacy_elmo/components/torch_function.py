@@ -39,9 +39,11 @@ def run(
         results = function(parameters, *tensors)
 
     def backprop(gradients: Sequence[Any]) -> list[Any]:
-        torch.autograd.backward(results, [xp2torch(gradient) for gradient in gradients])
-        for name, parameter in parameters.items():
-            model.inc_grad(name, torch2xp(parameter.grad))
-        return [torch2xp(tensor.grad) for tensor in tensors]
+        of_results = [xp2torch(gradient) for gradient in gradients]
+        found = torch.autograd.grad(results, [*parameters.values(), *tensors], of_results)
+        arrays: list[Any] = [torch2xp(gradient) for gradient in found]
+        for name, gradient in zip(parameters, arrays, strict=False):
+            model.inc_grad(name, gradient)
+        return arrays[len(parameters) :]
 
     return [torch2xp(result) for result in results], backprop
