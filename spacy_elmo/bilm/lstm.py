@@ -96,12 +96,8 @@ class LSTMLayer(nn.Module):
             fused = has_fused_lstm(compute_dtype, *tensors)
             if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
                 return InferenceLayer(self, compute_dtype, fused)(x, batch_sizes, h, c)
-            settings = batch_sizes, self._clips, compute_dtype
-            if not fused:
-                return PlainLSTM.apply(x, *self._weights(), h, c, *settings)
-            directions = zip(x, self._weights_by_direction(), h, c, strict=True)
-            return _stack(
-                [FusedLSTM.apply(x_, *w, h_, c_, *settings) for x_, w, h_, c_ in directions]
+            return run_directions(
+                x, *self._weights(), h, c, batch_sizes, self._clips, compute_dtype
             )
 
     @torch.no_grad()
@@ -129,6 +125,20 @@ class LSTMLayer(nn.Module):
         """Yield the weights of the forward direction, then those of the backward direction."""
         *weights, projection = self._weights()
         return zip(*weights, (None, None) if projection is None else projection, strict=True)
+
+
+def run_directions(
+    x: Tensor, input: Tensor, recurrent: Tensor, bias: Tensor, projection: Tensor | None, h: Tensor, c: Tensor,
+    batch_sizes: list[int], clips: Clips, compute_dtype: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Run both directions of an LSTM layer. Differentiable. For the arguments and results, see `PlainLSTM`."""
+    weights = [w for w in (input, recurrent, bias, projection) if w is not None]
+    settings = batch_sizes, clips, compute_dtype
+    if not has_fused_lstm(compute_dtype, x, h, c, *weights):
+        return PlainLSTM.apply(x, input, recurrent, bias, projection, h, c, *settings)
+    projections = (None, None) if projection is None else projection
+    directions = zip(x, input, recurrent, bias, projections, h, c, strict=True)
+    return _stack([FusedLSTM.apply(*direction, *settings) for direction in directions])
 
 
 class InferenceLayer(nn.Module):
