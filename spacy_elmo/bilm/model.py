@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
+from .kernels.native import one_thread
 from .lstm import LSTMLayer
 from .packing import Lengths, Packing
 from .token_encoder import token_encoder
@@ -241,7 +242,7 @@ class BiLM(nn.Module):
 
 @contextlib.contextmanager
 def plain_inference(device: torch.device) -> Iterator[None]:
-    """Create a context for prediction, in which gradients, autocast and inference mode are off.
+    """Create a context for prediction in one thread, in which gradients, autocast and inference mode are off.
 
     Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
     could not be used outside of it.
@@ -250,6 +251,7 @@ def plain_inference(device: torch.device) -> Iterator[None]:
         torch.inference_mode(False),
         torch.no_grad(),
         torch.autocast(device.type, enabled=False),
+        one_thread(),
     ):
         yield
 

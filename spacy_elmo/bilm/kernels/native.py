@@ -14,11 +14,12 @@ of numbers and add both products.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -138,12 +139,33 @@ def library() -> ctypes.CDLL | None:
 def _use_torch_threads(library: ctypes.CDLL) -> None:
     """Let the C functions run in torch's own threads, if torch's OpenMP library contains the OpenMP functions
     of GCC."""
-    if sys.platform == "win32":
-        return  # Windows cannot look up a function in all libraries of the process.
-    process = ctypes.CDLL(None)
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
-    if all(hasattr(process, name) for name in names):
-        library.spacy_elmo_use_torch_threads(*(getattr(process, name) for name in names))
+    if all(hasattr(_process(), name) for name in names):
+        library.spacy_elmo_use_torch_threads(*(getattr(_process(), name) for name in names))
+
+
+@cache
+def _process() -> ctypes.CDLL | None:
+    # Windows cannot look up a function in all libraries of the process.
+    return None if sys.platform == "win32" else ctypes.CDLL(None)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Create a context in which torch and the C functions compute in the calling thread alone.
+
+    Threads of OpenMP wait for each other at the end of each operation. Beside another busy process, two threads are
+    four times slower than one. `torch.set_num_threads` would also change the number for other threads of the user.
+    """
+    threads, set_threads = torch.get_num_threads(), getattr(_process(), "omp_set_num_threads", None)
+    if set_threads is None:
+        yield
+        return
+    set_threads(1)  # counts only in the calling thread
+    try:
+        yield
+    finally:
+        set_threads(threads)
 
 
 def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:

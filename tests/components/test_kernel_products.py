@@ -11,7 +11,7 @@ from thinc.api import NumpyOps
 
 from tests.pipelines import TEXTS, examples, listening, trained
 
-CALLBACK = {"@callbacks": "spacy-elmo.numpy_products.v1"}
+CALLBACK = {"@callbacks": "spacy-elmo.kernel_products.v1"}
 
 
 def use_blis(nlp):
@@ -74,5 +74,5 @@ def test_other_ops_stay(folder):
     apple = AppleOps()
     for node in nlp.get_pipe("tagger").model.walk():
         node.ops = apple
-    registry.callbacks.get("spacy-elmo.numpy_products.v1")()(nlp)
+    registry.callbacks.get("spacy-elmo.kernel_products.v1")()(nlp)
     assert {node.ops for node in nlp.get_pipe("tagger").model.walk()} == {apple}
