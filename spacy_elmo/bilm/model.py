@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
-from .kernels.native import one_thread
+from .kernels.native import inference_threads
 from .lstm import LSTMLayer
 from .packing import Lengths, Packing
 from .token_encoder import token_encoder
@@ -242,16 +242,16 @@ class BiLM(nn.Module):
 
 @contextlib.contextmanager
 def plain_inference(device: torch.device) -> Iterator[None]:
-    """Create a context for prediction in one thread, in which gradients, autocast and inference mode are off.
+    """Create a context for prediction, in which gradients, autocast and inference mode are off.
 
     Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
-    could not be used outside of it.
+    could not be used outside of it. `inference_threads` explains the number of threads.
     """
     with (
         torch.inference_mode(False),
         torch.no_grad(),
         torch.autocast(device.type, enabled=False),
-        one_thread(),
+        inference_threads(),
     ):
         yield
 

@@ -11,7 +11,7 @@ from spacy.language import Language
 from thinc.api import Model, NumpyOps
 
 from ..bilm.kernels.matmul import multiply
-from ..bilm.kernels.native import functions, one_thread
+from ..bilm.kernels.native import functions, inference_threads
 
 
 class KernelOps(NumpyOps):
@@ -26,7 +26,7 @@ class KernelOps(NumpyOps):
             return super().gemm(x, y, out=out, trans1=trans1, trans2=trans2)
         if out is None:
             out = self.alloc2f(len(left), right.shape[1], zeros=False)
-        with one_thread():
+        with inference_threads():
             multiply(left, right, None, torch.from_numpy(out))
         return out
 

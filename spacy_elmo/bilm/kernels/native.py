@@ -33,6 +33,8 @@ calls functions of an older compiled library with wrong arguments. If you change
 CHOICE = "SPACY_ELMO_KERNELS"
 """Name of the environment variable with which tests select the kernels for another instruction set. The value
 of the variable is one of `processors()`, or "portable". The bits of float32 results do not change."""
+THREADS = "SPACY_ELMO_THREADS"
+"""Name of the environment variable with the number of threads in prediction."""
 _KINDS = ("avx512", "avx2", "neon", "portable")
 """The instruction sets for which kernels are compiled, fastest first. "portable" is plain C."""
 _PANEL = 16
@@ -151,21 +153,22 @@ def _process() -> ctypes.CDLL | None:
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Create a context in which torch and the C functions compute in the calling thread alone.
+def inference_threads() -> Iterator[None]:
+    """Create a context in which torch and the C functions compute in the calling thread alone, or in as many threads
+    as the environment variable `THREADS` says.
 
-    Threads of OpenMP wait for each other at the end of each operation. Beside another busy process, two threads are
-    four times slower than one. `torch.set_num_threads` would also change the number for other threads of the user.
+    OpenMP's threads wait for each other after each operation, for a long time if another process keeps a core busy.
+    Other threads of this process keep torch's number, which `torch.set_num_threads` would change.
     """
-    threads, set_threads = torch.get_num_threads(), getattr(_process(), "omp_set_num_threads", None)
+    before, set_threads = torch.get_num_threads(), getattr(_process(), "omp_set_num_threads", None)
     if set_threads is None:
         yield
         return
-    set_threads(1)  # counts only in the calling thread
+    set_threads(int(os.environ.get(THREADS, "1")))
     try:
         yield
     finally:
-        set_threads(threads)
+        set_threads(before)
 
 
 def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:

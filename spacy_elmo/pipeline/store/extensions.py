@@ -35,11 +35,12 @@ def install_extensions() -> None:
     for cls, name, getter, setter in attributes:
         known = cls.get_extension(name)[2] if cls.has_extension(name) else None
         if known is not getter:
-            # Ours, if this module was loaded again. spaCy raises an error if another extension has this name.
-            ours = (
-                getattr(known, "__module__", "") == __name__ and known.__name__ == getter.__name__
+            # The same, if this module was loaded again. spaCy raises an error if another extension has this name.
+            new, old = (
+                [getattr(f, part, None) for part in ("__module__", "__name__")]
+                for f in (getter, known)
             )
-            cls.set_extension(name, getter=getter, setter=setter, force=ours)
+            cls.set_extension(name, getter=getter, setter=setter, force=new == old)
 
 
 class StoredLayers(dict[str, dict[str, Any]]):
