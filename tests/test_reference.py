@@ -26,7 +26,7 @@ SECTIONS = {
 ARCHITECTURES = ["BiLM.v1", "ElmoListener.v1", "ElmoTok2Vec.v1", "ElmoEnhanced.v1"]
 ARCHITECTURES += ["BiaffineParser.v1", "BiLSTMEncoder.v1"]
 FUNCTIONS = [("misc", f"{getter}.v1") for getter in ("sents", "doc", "windows", "wrapped")]
-FUNCTIONS += [("augmenters", "case_and_lines.v1"), ("callbacks", "numpy_products.v1")]
+FUNCTIONS += [("augmenters", "case_and_lines.v1"), ("callbacks", "kernel_products.v1")]
 FUNCTIONS += [("tokenizers", "UDPipeTokenizer.v1")]
 
 

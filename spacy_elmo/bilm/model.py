@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
+from .kernels.native import inference_threads
 from .lstm import LSTMLayer
 from .packing import Lengths, Packing
 from .token_encoder import token_encoder
@@ -244,12 +245,13 @@ def plain_inference(device: torch.device) -> Iterator[None]:
     """Create a context for prediction, in which gradients, autocast and inference mode are off.
 
     Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
-    could not be used outside of it.
+    could not be used outside of it. `inference_threads` explains the number of threads.
     """
     with (
         torch.inference_mode(False),
         torch.no_grad(),
         torch.autocast(device.type, enabled=False),
+        inference_threads(),
     ):
         yield
 

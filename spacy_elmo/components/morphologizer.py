@@ -55,12 +55,14 @@ class LexiconMorphologizer(Morphologizer):
         # spaCy's taggers do not normalize their scores in prediction, unless this is set.
         self.model.get_ref("softmax").attrs["softmax_normalize"] = True
         parts = [self.cfg["labels_pos"].get(label, 0) for label in self.labels]
-        same_part = np.equal.outer(np.unique(parts), parts).astype("float32")
+        distinct, part_of = np.unique(parts, return_inverse=True)
+        same_part = np.equal.outer(distinct, parts).astype("float32")
         lexicon = self.cfg.get("lexicon", {})
         guesses = []
         for doc, scores in zip(docs, self.model.predict(docs), strict=True):
             probabilities = to_numpy(scores)
-            product = probabilities * (probabilities @ same_part.T @ same_part)
+            # Not numpy's matrix product, whose threads wait for each other on a busy machine.
+            product = probabilities * np.einsum("wl,pl->wp", probabilities, same_part)[:, part_of]
             for row, token in zip(product, doc, strict=True):
                 row[lexicon.get(token.text, [])] *= KNOWN
             guesses.append(product.argmax(axis=1))

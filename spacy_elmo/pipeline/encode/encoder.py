@@ -171,7 +171,8 @@ def _compute(
         bilm = shim.bilm if train else shim.bilm_for_inference()
         by_token = target[None] if average else target
         _write_layers(bilm, sequences, by_token, shim.start_state, max_words, average=average)
-    if not train and not is_finite(target):
+        finite = train or is_finite(target)
+    if not finite:
         warnings.warn(
             "The biLM has computed vectors that are not finite, although its weights are finite: intermediate numbers"
             f" were too large for precision {options.precision!r} and dtype {options.dtype!r}. The training of the"

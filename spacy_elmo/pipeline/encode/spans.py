@@ -148,7 +148,7 @@ class Sequences:
         tokens = tokens[is_word]
         return cls(types, lengths[lengths > 0], type_of_token[tokens], tokens, len(type_of_token))
 
-    @functools.cached_property
+    @property
     def overlap(self) -> bool:
         """True if some token is in several spans."""
         return bool((np.bincount(self.tokens) > 1).any())
