@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,6 @@ from .documents import CHARACTERS_PER_BATCH, read_documents
 from .embed import METADATA, Embedder, as_batch, lists, span_means, vectors_of, with_words
 from .normalize import normalize
 from .pipelines import LayerSelection
-
-if TYPE_CHECKING:
-    from usearch.index import Index
 
 SearchMethod: TypeAlias = Literal["exact", "hnsw"]
 
@@ -111,7 +108,7 @@ class SearchIndex:
         self.about = dict(about or {})
         self._entries: list[tuple[str, int, int, str]] = []
         self._blocks: list[np.ndarray] = []
-        self._prepared: tuple[_Whitening, np.ndarray | Index] | None = None
+        self._prepared: tuple[_Whitening, Any] | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -231,12 +228,12 @@ class SearchIndex:
         self._blocks.append(vectors.astype(np.float32))
         self._prepared = None
 
-    def _prepare(self) -> tuple[_Whitening, np.ndarray | Index]:
+    def _prepare(self) -> tuple[_Whitening, Any]:
         """Return the whitening, and the whitened vectors of all entries or their graph. The first search after `add`
         computes them."""
         if self._prepared is None:
             whitening = _Whitening.of(self._matrix())
-            whitened = whitening(self._matrix())
+            whitened: Any = whitening(self._matrix())
             if self.method == "hnsw":
                 from usearch.index import Index
 
