@@ -58,12 +58,7 @@ def _capitalize(word: str) -> str:
 
 
 def _augment(
-    nlp: Language,
-    example: Example,
-    *,
-    cases: dict[Case, float],
-    lines: float,
-    width: int,
+    nlp: Language, example: Example, *, cases: dict[Case, float], lines: float, width: int
 ) -> Iterator[Example]:
     (case,) = random.choices(list(cases), list(cases.values()))
     breaks = set()

@@ -77,7 +77,6 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
 
     def update(self, examples: Iterable[Example], **options: Any) -> dict[str, float]:
         """Train the model, and remember the lemmas; see `EditTreeLemmatizer.update`."""
-        examples = list(examples)
         # Not in `initialize`, which sees only the start of a stream, and not at all what a sourced component reads.
         lemmas = {token.lemma_ for example in examples for token in example.reference}
         # "_" is the lemma of the second part of a word that was split by mistake.

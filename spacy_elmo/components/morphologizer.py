@@ -34,7 +34,6 @@ class LexiconMorphologizer(Morphologizer):
 
     def update(self, examples: Iterable[Example], **options: Any) -> dict[str, float]:
         """Train the model, and add the words to the lexicon; see `Morphologizer.update`."""
-        examples = list(examples)
         analyses = {
             (self.cfg["labels_morph"][label], self.cfg["labels_pos"].get(label, 0)): number
             for number, label in enumerate(self.labels)
