@@ -54,7 +54,7 @@ def read_conllu(file: Path) -> Iterator[Sentence]:
     for number, row in enumerate(itertools.chain(rows, [""]), 1):
         columns, following = row.split("\t"), len(sentence.words) + 1
         is_complete = len(columns) == 10 and columns[FORM].strip() != ""
-        first, _, last = columns[ID].partition("-")
+        span = re.fullmatch(r"(\d+)-(\d+)", columns[ID])
         if row.startswith("#"):
             sentence.comments.append(row)
         elif not row.strip() and end < following:
@@ -63,13 +63,8 @@ def read_conllu(file: Path) -> Iterator[Sentence]:
                 sentence, end = Sentence([], [], {}), 0
         elif is_complete and columns[ID] == str(following):
             sentence.words.append(columns)
-        elif (
-            is_complete
-            and first == str(following)
-            and re.fullmatch(r"\d+", last)
-            and int(last) > following > end
-        ):
-            end = int(last)
+        elif is_complete and span and end < following == int(span[1]) < int(span[2]):
+            end = int(span[2])
             sentence.multiword[following - 1] = end - following + 1, columns
         elif not (is_complete and re.fullmatch(r"\d+\.\d+", columns[ID])):
             ids = [comment[2:] for comment in sentence.comments if _key(comment) == "sent_id"]
@@ -90,7 +85,8 @@ def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
         surface = normalize("NFC", columns[FORM])
         space = "SpaceAfter=No" not in columns[MISC].split("|")
         offsets += [(len(source), len(source) + len(surface))] * size
-        spaces += [True] * (size - 1) + [space]
+        apart = "".join(words[first : first + size]) != surface  # not in "don't" of "do" and "n't"
+        spaces += [apart] * (size - 1) + [space]
         source += surface + " " * space
     doc = Doc(vocab, words, spaces, sent_starts=[True, *[False] * (len(words) - 1)])
     doc._.source_text, doc._.source_offsets = source, np.array(offsets, dtype="int32")
