@@ -53,24 +53,26 @@ class Sentence:
         return self.tokens_text() if text is None else text
 
     @property
-    def tokens(self) -> list[tuple[list[str], int]]:
-        """The row of each token, and how many words it has."""
-        tokens, end = [], 0
+    def tokens(self) -> list[tuple[list[str], list[str]]]:
+        """The row of each token, and the forms of its words."""
+        tokens, forms, end = [], [], 0
         for row in self.rows:
             if "-" in row[ID]:
-                start, end = map(int, row[ID].split("-"))
-                tokens.append((row, end - start + 1))
-            elif int(row[ID]) > end:
-                tokens.append((row, 1))
+                forms, end = [], int(row[ID].split("-")[1])
+                tokens.append((row, forms))
+            elif int(row[ID]) <= end:
+                forms.append(row[FORM])
+            else:
+                tokens.append((row, [row[FORM]]))
         return tokens
 
     @property
     def spaces(self) -> list[bool]:
-        """For each word, whether a space follows: never within a multiword token, otherwise unless `SpaceAfter=No`."""
+        """For each word, whether a space follows. Words of a multiword token are apart unless they are parts of it."""
         return [
             space
-            for row, size in self.tokens
-            for space in [*[False] * (size - 1), _space_follows(row)]
+            for row, forms in self.tokens
+            for space in [*[row[FORM] != "".join(forms)] * (len(forms) - 1), _space_follows(row)]
         ]
 
     def tokens_text(self) -> str:

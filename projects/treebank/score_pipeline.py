@@ -73,7 +73,7 @@ def udeval(gold: list[Sentence], predicted: list[Sentence], folder: Path) -> dic
     for file, sentences in zip(files, (gold, predicted), strict=True):
         file.write_text("".join(map(str, map(_with_tree, sentences))), "utf8")
     command = [find_udeval(), "--counts", "--no-enhanced", *map(str, files)]
-    table = subprocess.run(command, check=True, capture_output=True, encoding="utf8").stdout
+    table = subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf8").stdout
     rows = [line.split("|") for line in table.splitlines()[2:]]
     return {name.strip(): Counts(*(int(n) if n.strip() else 0 for n in row)) for name, *row in rows}
 

@@ -118,7 +118,10 @@ def test_words_texts_and_spaces(read):
 
     one, two = read("\n".join(LINES))[0]
     assert [word[1] for word in one.words] == ["Wo", "ist", "es", "?"]
-    assert one.spaces == [True, False, False, True] and two.spaces == [False, True]
+    # "ist's" is not "istes".
+    assert one.spaces == [True, True, False, True] and two.spaces == [False, True]
+    parts = "\n".join(LINES).replace("\tes\tes", "\t's\tes")
+    assert read(parts)[0][0].spaces == [True, False, False, True]
     assert one.starts_paragraph and not two.starts_paragraph and one.is_tree
     assert one.tokens_text() == one.text and two.has_text
     for change in ("# text = Da!\n", "SpaceAfter=No"):
