@@ -144,7 +144,7 @@ def test_impossible_vectors(weights, options, problem):
 
 @pytest.mark.slow
 def test_ray_data(weights, text, tmp_path, monkeypatch):
-    """The recipe of docs/embed.md on two cores: reading, computing and writing take turns, and the vectors are the same."""
+    """The recipe of docs/embed.md on two cores, which also read and write, gives the vectors of one process."""
     ray = pytest.importorskip("ray")
     data = pytest.importorskip("ray.data")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # or it writes a file to the user's home
