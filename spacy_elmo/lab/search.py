@@ -45,35 +45,6 @@ class Hit(NamedTuple):
     """Cosine of the whitened vectors of the Span and the query."""
 
 
-class _Whitening(NamedTuple):
-    """An affine map of vectors after which their mean is 0 and all directions have the same variance.
-
-    Without it, what all texts have in common determines most of a cosine (Su et al. 2021, arXiv:2103.15316).
-    """
-
-    center: np.ndarray
-    matrix: np.ndarray
-
-    @classmethod
-    def of(cls, vectors: np.ndarray) -> _Whitening:
-        """Estimate the map from the vectors of an index, (entries, width)."""
-        sample = vectors[:: -(-len(vectors) // _SAMPLE)]
-        n, width = sample.shape
-        # As if there were an entry with the vector 0: otherwise, nothing would be left of a single entry.
-        center = sample.sum(0) / (n + 1)
-        sample = (sample - center).astype("float64")
-        covariance = sample.T @ sample / n
-        # Fewer entries than numbers in a vector do not determine the covariance. So the fewer there are, the nearer is
-        # the estimate to equal variances, with which only the center is removed.
-        equal = np.eye(width) * covariance.trace() / width
-        covariance += (equal - covariance) * width / (n + width)
-        return cls(center, np.linalg.cholesky(np.linalg.inv(covariance)).astype("float32"))
-
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        """Return whitened vectors of length 1."""
-        return normalize((vectors - self.center) @ self.matrix)
-
-
 class SearchIndex:
     """Index of Docs, Spans and Tokens. A search finds the entries that are most similar to a Doc, Span or Token.
 
@@ -108,7 +79,7 @@ class SearchIndex:
         self.about = dict(about or {})
         self._entries: list[tuple[str, int, int, str]] = []
         self._blocks: list[np.ndarray] = []
-        self._prepared: tuple[_Whitening, Any] | None = None
+        self._prepared: tuple[np.ndarray, np.ndarray, Any] | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -145,9 +116,9 @@ class SearchIndex:
         if not len(self):
             return []
         self._check_width(len(vector))
-        whitening, whitened = self._prepare()
-        vector = whitening(vector)
-        if not isinstance(whitened, np.ndarray):
+        center, matrix, whitened = self._prepare()
+        vector = normalize((vector - center) @ matrix)
+        if self.method == "hnsw":
             matches = whitened.search(vector, min(k, len(self)))
             numbers, cosines = matches.keys.astype(int), 1 - matches.distances
         else:
@@ -184,7 +155,7 @@ class SearchIndex:
         with atomic_folder(folder) as new:
             pq.write_table(table, new / _ROWS, use_dictionary=["doc", "text"])
             if self.method == "hnsw":
-                self._prepare()[1].save(new / _GRAPH)
+                self._prepare()[-1].save(new / _GRAPH)
             (new / _DIGESTS).write_text(json.dumps(_digests(new)))
 
     @classmethod
@@ -218,7 +189,7 @@ class SearchIndex:
         if index.method == "hnsw":
             from usearch.index import Index
 
-            index._prepared = _Whitening.of(index._matrix()), Index.restore(folder / _GRAPH)
+            index._prepared = *_whitening(index._matrix()), Index.restore(folder / _GRAPH)
         return index
 
     def _add(self, entries: list[tuple[str, int, int, str]], vectors: np.ndarray) -> None:
@@ -228,19 +199,12 @@ class SearchIndex:
         self._blocks.append(vectors.astype(np.float32))
         self._prepared = None
 
-    def _prepare(self) -> tuple[_Whitening, Any]:
-        """Return the whitening, and the whitened vectors of all entries or their graph. The first search after `add`
-        computes them."""
+    def _prepare(self) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return the result of `_whitening`, and the whitened vectors of all entries, or for "hnsw" their graph."""
         if self._prepared is None:
-            whitening = _Whitening.of(self._matrix())
-            whitened: Any = whitening(self._matrix())
-            if self.method == "hnsw":
-                from usearch.index import Index
-
-                graph = Index(ndim=whitened.shape[1], metric="ip", dtype="f32")
-                graph.add(np.arange(len(self)), whitened)
-                whitened = graph
-            self._prepared = whitening, whitened
+            center, matrix = _whitening(self._matrix())
+            rows = normalize((self._matrix() - center) @ matrix)
+            self._prepared = center, matrix, rows if self.method == "exact" else _graph(rows)
         return self._prepared
 
     def _matrix(self) -> np.ndarray:
@@ -254,6 +218,30 @@ class SearchIndex:
                 f"The vectors of the index have {own} numbers, but those of the Doc have {width}. Use the same biLM for"
                 " both"
             )
+
+
+def _whitening(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a vector and a matrix: without the vector and times the matrix, the vectors of an index, (entries, width),
+    have the mean 0, and the same variance in all directions. Otherwise, what all texts have in common determines most
+    of a cosine (Su et al. 2021, arXiv:2103.15316)."""
+    sample = vectors[:: -(-len(vectors) // _SAMPLE)]
+    n, width = sample.shape
+    # As if there were an entry with the vector 0: otherwise, nothing would be left of a single entry.
+    center = sample.sum(0) / (n + 1)
+    sample = (sample - center).astype("float64")
+    covariance = sample.T @ sample / n
+    # Few entries do not determine the covariance. The fewer there are, the nearer is the estimate to equal variances.
+    equal = np.eye(width) * covariance.trace() / width
+    covariance += (equal - covariance) * width / (n + width)
+    return center, np.linalg.cholesky(np.linalg.inv(covariance)).astype("float32")
+
+
+def _graph(rows: np.ndarray) -> Any:
+    from usearch.index import Index
+
+    graph = Index(ndim=rows.shape[1], metric="ip", dtype="f32")
+    graph.add(np.arange(len(rows)), rows)
+    return graph
 
 
 def _digests(folder: Path) -> dict[str, str]:

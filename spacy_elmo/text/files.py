@@ -64,10 +64,6 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
             text files. Files *.txt and *.jsonl can be compressed as .gz, .xz or .zst.
         more: suffixes of additional formats that the caller can read, such as ".conllu". Files in these
             formats can be compressed, too.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: all files are empty, or one has another format.
     """
     if not source:
         raise FileNotFoundError("The path of the text is empty")

@@ -21,14 +21,7 @@ from ..contexts import nearest, project
 from ..embed import embed
 from ..language_model import Context, LanguageModel
 from ..normalize import normalize
-from ..pipelines import (
-    blank_pipeline,
-    elmo_and_later,
-    find_elmo,
-    is_weights,
-    saved_pipeline,
-    vector_settings,
-)
+from ..pipelines import elmo_and_later, find_elmo, is_weights, load_pipeline, vector_settings
 from .page import word_view
 from .word_index import WordIndex, is_embedded
 
@@ -73,17 +66,13 @@ class Explorer:
         """Load a pipeline or weights, and a corpus: a folder that `embed` has written with them, or a text (file,
         folder or glob pattern), whose vectors are computed first. A pipeline has no softmax, so no language model."""
         index = WordIndex(corpus) if is_embedded(corpus) else None
-        language_model = None
-        if is_weights(source):
-            nlp = blank_pipeline(source, index.pipeline["lang"] if index else None)
-            # The file is read once, for elmo and for the language model.
-            loaded = Weights.load(find_weights(source))
-            language_model = LanguageModel(loaded) if loaded.has_head else None
+        # The file is read once, for elmo and for the language model.
+        loaded = Weights.load(find_weights(source)) if is_weights(source) else None
+        nlp = load_pipeline(source, lang=index.pipeline["lang"] if index and loaded else None)
+        nlp.select_pipes(disable=elmo_and_later(nlp)[1:])
+        if loaded is not None:
             shim_of(find_elmo(nlp)[1].model).set_weights(loaded.without_head())
-        else:
-            nlp = saved_pipeline(source)
-            for name in elmo_and_later(nlp)[1:]:
-                nlp.disable_pipe(name)
+        language_model = LanguageModel(loaded) if loaded and loaded.has_head else None
         if index is None:
             with tempfile.TemporaryDirectory(prefix="spacy-elmo-") as folder:
                 embed(nlp, corpus, folder, dtype="float16")
