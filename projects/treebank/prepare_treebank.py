@@ -299,6 +299,9 @@ def write_pipeline_config(settings: dict[str, dict[str, Any]], left_out: list[st
     for component in left_out:
         config["nlp"]["pipeline"].remove(component)
         del config["components"][component]
+    # The rate falls until the last step.
+    steps = config["training"]["max_steps"]
+    config["training"]["optimizer"]["learn_rate"]["total_steps"] = steps
     config.to_disk(path)
 
 

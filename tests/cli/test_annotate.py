@@ -353,7 +353,7 @@ def test_any_text_is_kept_but_for_whitespace(anywhere, component, text):
     source.write_bytes(text.encode())
     annotate(pipeline(component), source, out)
     parsed = Parsed(out.read_bytes().decode())
-    expected = normalize("NFC", text.removeprefix("\ufeff"))
+    expected = normalize("NFC", text.replace("\ufeff", ""))
     assert "".join("".join(parsed.texts).split()) == "".join(expected.split())
     if component == "sentencizer":
         spaced = "".join(word + " " * space for word, space in parsed.tokens)
