@@ -86,8 +86,6 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
     files = sorted(file for file in candidates if file.is_file())
     if not files:
         raise FileNotFoundError(f"No text at {source!r}: {problem}")
-    if not any(file.stat().st_size for file in files):
-        raise ValueError(f"The text {source!r} is empty: {len(files)} files without a byte")
     for file in files:
         try:
             str(file).encode("utf8")
@@ -102,6 +100,8 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
                 f"{file}: the format {''.join(file.suffixes[-2:])} is not supported. Give plain text or .jsonl (also"
                 " compressed as .gz, .xz or .zst), or .spacy"
             )
+    if not any(file.stat().st_size for file in files):
+        raise ValueError(f"The text {source!r} is empty: {len(files)} files without a byte")
     return files
 
 

@@ -54,7 +54,7 @@ def test_sources(tmp_path):
     for name in (
         "b.txt.gz", "a.txt", ".hidden.txt", "c.tsv", "notes.md", "d.txt.bz2", "e.jsonl", "f.spacy", "g.JSONL.xz",
     ):  # fmt: skip
-        (tmp_path / name).touch()
+        (tmp_path / name).write_text("a")
 
     def names(source: str) -> list[str]:
         return [file.name for file in text_files(str(tmp_path / source))]
