@@ -143,6 +143,16 @@ def make_docs(sentences: list[Sentence], *, together: int = 1) -> Iterator[Doc]:
         yield Doc.from_docs([make_doc(vocab, sentence) for sentence in group])
 
 
+def bilm_docs(sentences: list[Sentence]) -> Iterator[Doc]:
+    """Yield the words for the biLM: of each twenty sentences, ten alone and ten together. A biLM of sentences alone reads
+    text without punctuation badly: on ten sentences of Gothic, its perplexity is 260 instead of 198 (dev part)."""
+    vocab = Vocab()
+    for start in range(0, len(sentences), 10):
+        group = sentences[start : start + 10]
+        for text in [group] if start % 20 else [[sentence] for sentence in group]:
+            yield Doc(vocab, [word[FORM] for sentence in text for word in sentence.words])
+
+
 def write_docs(docs: list[Doc], path: Path, *, split_anew: bool) -> None:
     """Write binary Docs. Unless a tokenizer splits their text anew in training, the words are given."""
     for doc in docs:
@@ -283,13 +293,14 @@ def write_corpus(parts: dict[str, list[Sentence]], *, split_anew: bool, twice: b
     TEXT.mkdir(parents=True, exist_ok=True)
     for part, sentences in parts.items():
         (CORPUS / f"{part}.conllu").write_text("".join(map(str, sentences)), "utf8")
-    alone = list(make_docs(parts["train"]))
     # In Docs of ten sentences, the parser learns where sentences end.
-    train = [*make_docs(parts["train"], together=10), *(alone if twice else [])]
+    train = list(make_docs(parts["train"], together=10))
+    if twice:
+        train += make_docs(parts["train"])
     write_docs(train, CORPUS / "train.spacy", split_anew=split_anew)
     dev = list(make_docs(parts["dev"], together=10))
     write_docs(dev, CORPUS / "dev.spacy", split_anew=split_anew)
-    write_docs(alone, TEXT / "treebank.spacy", split_anew=False)
+    DocBin(docs=bilm_docs(parts["train"])).to_disk(TEXT / "treebank.spacy")
 
 
 def write_pipeline_config(settings: dict[str, dict[str, Any]], left_out: list[str]) -> None:
