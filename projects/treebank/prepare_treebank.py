@@ -144,8 +144,8 @@ def make_docs(sentences: list[Sentence], *, together: int = 1) -> Iterator[Doc]:
 
 
 def bilm_docs(sentences: list[Sentence]) -> Iterator[Doc]:
-    """Yield the words for the biLM: of each twenty sentences, ten alone and ten together. A biLM of sentences alone reads
-    text without punctuation badly: on ten sentences of Gothic, its perplexity is 260 instead of 198 (dev part)."""
+    """Yield the words for the biLM: of each twenty sentences, ten alone and ten together. A biLM of sentences alone
+    reads text without punctuation badly: on ten sentences of Gothic, its perplexity is 260 instead of 198 (dev)."""
     vocab = Vocab()
     for start in range(0, len(sentences), 10):
         group = sentences[start : start + 10]
