@@ -71,7 +71,8 @@ def BiaffineParser_v1(
     Args:
         tok2vec: embedding of words, (n_tokens, width) per Doc.
         lstm_width: width of the output of the LSTM, both directions together.
-        arc_width, label_width: widths of the vectors for arcs and for labels.
+        arc_width: width of the vectors for arcs.
+        label_width: width of the vectors for labels.
         nO: number of labels, which the component sets.
     """
     return Model(
