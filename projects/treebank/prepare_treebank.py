@@ -115,6 +115,11 @@ def components_without_data(sentences: list[Sentence]) -> list[str]:
     return [name for name, columns in LAYERS.items() if not any(map(varies, columns))]
 
 
+def is_punctuated(sentences: list[Sentence]) -> bool:
+    """True if most sentences end in a punctuation mark."""
+    return sum(not s.words[-1][FORM][-1].isalnum() for s in sentences) > len(sentences) / 2
+
+
 def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
     """Return the words and the annotation of a sentence. What a column lacks is missing annotation."""
     words = sentence.words
@@ -204,7 +209,7 @@ def pipeline_settings(words: int, weights: str, frozen: bool) -> dict[str, dict[
     if frozen:
         return {"components": {"elmo": {"weights": weights}}}
     mix = {"dropout": 0.5}
-    heads = ("tagger", "morphologizer", "lemmatizer", "parser")
+    heads = ("tagger", "morphologizer", "lemmatizer", "senter", "parser")
     components = {name: {"model": {"tok2vec": {"*": {"elmo": mix}}}} for name in heads}
     # A known lemma is more often right than the most probable edit of an unknown word.
     components["lemmatizer"]["top_k"] = 20
@@ -370,7 +375,11 @@ def main() -> None:
         "nlp": {"lang": lang},
     }
     if args.tokenizer == "treebank" and any(s.has_text for s in parts["train"]):
-        settings["nlp"]["tokenizer"] = {"@tokenizers": "spacy-elmo.UDPipeTokenizer.v1"}
+        # Punctuation tells the tokenizer where sentences end. Without it, the biLM knows more.
+        sentences = is_punctuated(parts["train"])
+        left_out += ["senter"] * sentences
+        tokenizer = {"@tokenizers": "spacy-elmo.UDPipeTokenizer.v1", "sentences": sentences}
+        settings["nlp"]["tokenizer"] = tokenizer
         settings["initialize"] = {"tokenizer": {"path": str(TRAINING / "tokenizer.udpipe")}}
     elif args.tokenizer == "treebank":
         print(

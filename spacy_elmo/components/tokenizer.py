@@ -1,5 +1,6 @@
 """A tokenizer that was trained on a treebank: it finds the words, the multiword tokens and the sentences of a text."""
 
+import functools
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -16,18 +17,23 @@ from spacy.vocab import Vocab
 REQUIREMENT = "ufal.udpipe>=1.4,<2"
 
 
-def udpipe_tokenizer_v1() -> Callable[[Language], "UDPipeTokenizer"]:
+def udpipe_tokenizer_v1(sentences: bool = True) -> Callable[[Language], "UDPipeTokenizer"]:
     """Return a function that creates a `UDPipeTokenizer`, for `@tokenizers = "spacy-elmo.UDPipeTokenizer.v1"` at
-    `[nlp.tokenizer]` in a config."""
-    return _create
+    `[nlp.tokenizer]` in a config.
+
+    Args:
+        sentences: false: the tokenizer finds words only, and starts a sentence only after an empty line. A component,
+            such as `senter`, finds the others. It knows words, which text without punctuation needs.
+    """
+    return functools.partial(_create, sentences=sentences)
 
 
-def _create(nlp: Language) -> "UDPipeTokenizer":
+def _create(nlp: Language, *, sentences: bool) -> "UDPipeTokenizer":
     # `spacy package` finds packages of registered functions by itself, and takes all others from here.
     required = nlp.meta.get("requirements") or []
     if REQUIREMENT not in required:
         nlp.meta["requirements"] = [*required, REQUIREMENT]
-    return UDPipeTokenizer(nlp.vocab)
+    return UDPipeTokenizer(nlp.vocab, sentences=sentences)
 
 
 class UDPipeTokenizer(DummyTokenizer):
@@ -43,15 +49,18 @@ class UDPipeTokenizer(DummyTokenizer):
       before the second number. All words of a multiword token have those of the token.
 
     Each word has `is_sent_start` True or False, and spaCy's parser keeps to these sentences. An empty line ends a
-    sentence, and a line break alone does not.
+    sentence, and a line break alone does not. Without `sentences`, `is_sent_start` is True after an empty line, and
+    otherwise unknown.
 
     Args:
         vocab: the vocabulary of the pipeline.
         data: content of a file with a UDPipe model; empty: no model yet.
+        sentences: set the sentences that the model finds.
     """
 
-    def __init__(self, vocab: Vocab, data: bytes = b"") -> None:
+    def __init__(self, vocab: Vocab, data: bytes = b"", *, sentences: bool = True) -> None:
         self.vocab = vocab
+        self.sentences = sentences
         for name in ("source_text", "source_offsets"):
             if not Doc.has_extension(name):
                 Doc.set_extension(name, default=None)
@@ -65,12 +74,17 @@ class UDPipeTokenizer(DummyTokenizer):
         offsets: list[tuple[int, int]] = []
         for sentence in self._sentences(text):
             first = len(words)
+            before = text[offsets[-1][1] : sentence[0][0]] if offsets else "\n\n"
             for start, end, forms in sentence:
                 apart = "".join(forms) != text[start:end]
                 words += forms
                 spaces += [apart] * (len(forms) - 1) + [text[end : end + 1].isspace()]
                 offsets += [(start, end)] * len(forms)
-            starts += [index == first for index in range(first, len(words))]
+            if self.sentences:
+                starts += [index == first for index in range(first, len(words))]
+            else:
+                known = True if before.count("\n") > 1 else None
+                starts += [known, *([None] * (len(words) - first - 1))]
         doc = Doc(self.vocab, words=words, spaces=spaces, sent_starts=starts)
         doc._.source_text = text
         doc._.source_offsets = np.array(offsets, dtype="int32").reshape(-1, 2)
@@ -127,7 +141,8 @@ class UDPipeTokenizer(DummyTokenizer):
         return self.from_bytes(Path(path).read_bytes())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return UDPipeTokenizer, (self.vocab, self._data)
+        copy = functools.partial(UDPipeTokenizer, sentences=self.sentences)
+        return copy, (self.vocab, self._data)
 
 
 def _load(data: bytes) -> Any:

@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import spacy
 import srsly
@@ -179,6 +180,28 @@ def test_a_pipeline_that_is_trained_again_keeps_its_model(nlp):
     again.config["initialize"]["tokenizer"] = {}
     again.initialize()
     assert again.tokenizer.to_bytes() == before
+
+
+def test_sentences_from_another_component(nlp, path):
+    """Only an empty line starts a sentence. The sentencizer sets the others, and none that are known."""
+    blank = spacy.blank("xx", config=CONFIG)
+    config = {"nlp": {"tokenizer": {**CONFIG["nlp"]["tokenizer"], "sentences": False}}}
+    words_only = spacy.blank("xx", config=config)
+    for each in (blank, words_only):
+        each.tokenizer.initialize(path=path)
+    text = "Ana ve al gato. Eva\nmira\n\nun perro. \n \n\tAna ve."
+    for other in (words_only, pickle.loads(pickle.dumps(words_only))):
+        doc, expected = other(text), blank(text)
+        assert [token.text for token in doc] == [token.text for token in expected]
+        assert np.array_equal(doc._.source_offsets, expected._.source_offsets)
+        starts = {
+            token.text: token.is_sent_start for token in doc if token.is_sent_start is not None
+        }
+        assert starts == {"Ana": True, "un": True} and doc[-3].is_sent_start
+        assert sum(token.is_sent_start is not None for token in doc) == 3
+    words_only.add_pipe("sentencizer")
+    ends = [sentence[-1].text for sentence in words_only(text).sents]
+    assert ends == [".", "mira", ".", "."]
 
 
 def test_the_parser_keeps_to_the_sentences(nlp):
