@@ -99,7 +99,9 @@ def init_config_cli(
     msg.good(f"Config: {config_path}")
     if base is not None or names:
         data = ("--paths.train", "train.spacy", "--paths.dev", "dev.spacy")
-        show_command("train", config_path, *data, "--output", "training")
+        # Not where the trained pipeline probably is.
+        output = "training" if onto is None else "extended"
+        show_command("train", config_path, *data, "--output", output)
     elif shipped is None:
         show_command("assemble", config_path, "pipeline")
 

@@ -72,7 +72,8 @@ def index_cli(
     )
     with reading_bar(corpus_files(text)) as bar:
         for _ in add_corpus(index, nlp, text, tokenized=tokenized):
-            bar.set_postfix_str(f"{len(index):,} sentences")
+            # The bar decides when it is drawn, because it can be in a log file.
+            bar.set_postfix_str(f"{len(index):,} sentences", refresh=False)
     index.to_disk(out_dir)
     msg.good(f"Index: {out_dir}, {len(index):,} sentences")
 

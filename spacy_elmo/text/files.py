@@ -101,7 +101,7 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
                 " compressed as .gz, .xz or .zst), or .spacy"
             )
     if not any(file.stat().st_size for file in files):
-        raise ValueError(f"The text {source!r} is empty: {len(files)} files without a byte")
+        raise ValueError(f"The text {source!r} is empty")
     return files
 
 

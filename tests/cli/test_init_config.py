@@ -265,6 +265,15 @@ def test_new_components_leave_a_trained_pipeline_as_it_is(tmp_path, frozen):
     assert doc.cats["travel"] > 0.5
 
 
+def test_the_command_for_onto_does_not_overwrite_the_trained_pipeline(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("training").mkdir()
+    trained_pipeline(Path("training"))
+    result = invoke("a.cfg", "--onto", "training/trained", "-p", "ner")
+    *_, option, folder = words(result).split()
+    assert option == "--output" and not Path(folder).exists()
+
+
 def test_onto_needs_a_pipeline_with_elmo_and_new_names(tmp_path):
     trained_pipeline(tmp_path)
     spacy.blank("en").to_disk(tmp_path / "blank")

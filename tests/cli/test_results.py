@@ -84,6 +84,11 @@ def test_options_of_embed(folder):
         assert [file[name].shape for name in "12"] == [(3, 0, 10), (3, 5, 10)]
 
 
+def test_no_bar_of_a_short_run_is_in_a_log_file(folder):
+    _, output = elmo("search", "index", "lm.safetensors", "boat.txt", "index")
+    assert "%|" not in output
+
+
 def test_queries_of_an_index(folder):
     run("search index lm.safetensors boat.txt index --method hnsw --layer 2")
     (best, _) = records("search query index 'The bank gave him money.' -n 2")[0]["hits"]
