@@ -1,4 +1,4 @@
-"""One LSTM layer of a biLM, in both directions: its parameters, and a loop over time steps in torch operators for
+"""The LSTM layers of a biLM, in both directions: their parameters, and a loop over time steps in torch operators for
 any device and float type. In float32 on a CPU, the C functions of `kernels/fused_lstm.py` replace the loop.
 
 The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`, which bilm-tf uses
@@ -17,7 +17,7 @@ the loops.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,15 +27,54 @@ from torch.autograd.function import once_differentiable
 from .config import BiLMConfig, Precision
 from .kernels.fused_lstm import (
     Clips,
+    Direction,
+    ForwardWeights,
     FusedLSTM,
-    FusedWeights,
     blocks,
+    forward,
     has_fused_lstm,
-    pack_forward,
-    run,
 )
 
 _sigmoid_backward, _tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+
+
+class LSTM(nn.ModuleList):
+    """The LSTM layers of a biLM, an `LSTMLayer` each."""
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__(LSTMLayer(config) for _ in range(config.layers))
+        self.skip = config.skip
+
+    def forward(
+        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor, dropout: float = 0.0
+    ) -> tuple[list[Tensor], Tensor, Tensor]:
+        """Run L layers over B sequences, which are packed without padding (see `Packing`).
+
+        Args:
+            x: (2, M, P) the inputs of each direction: M packed vectors of width P.
+            batch_sizes: number of sequences at each time step; the sum is M.
+            h, c: (L, 2, B, P) and (L, 2, B, C), the state before the first time step; see `LSTMLayer.forward`.
+            dropout: probability with which each value in the input of a layer is set to zero.
+
+        Returns:
+            The outputs of each layer with its residual connection, each (2, M, P), and the state h and c after the
+            last time step of each sequence.
+        """
+        outputs, states = [], []
+        for level, layer in enumerate(self):
+            x = nn.functional.dropout(x, dropout, training=dropout > 0)
+            y, *state = layer(x, batch_sizes, h[level], c[level])
+            x = x + y if self.skip and level else y
+            outputs.append(x)
+            states.append(state)
+        h, c = (torch.stack(parts) for parts in zip(*states, strict=True))
+        return outputs, h, c
+
+    @torch.no_grad()
+    def prepare_for_inference(self, precision: Precision) -> InferenceLSTM:
+        """Return a copy of the layers for prediction only, with converted and prepacked matrices. Later changes
+        of the parameters may have no effect on the copy."""
+        return InferenceLSTM(list(self), getattr(torch, precision), self.skip, half=True)
 
 
 class LSTMLayer(nn.Module):
@@ -93,31 +132,24 @@ class LSTMLayer(nn.Module):
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         tensors = x, h, c, *self.parameters()
         with torch.autocast(device, enabled=False):
-            fused = has_fused_lstm(compute_dtype, *tensors)
             if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
-                return InferenceLayer(self, compute_dtype, fused)(x, batch_sizes, h, c)
-            settings = batch_sizes, self._clips, compute_dtype
-            if not fused:
-                return PlainLSTM.apply(x, *self._weights(), h, c, *settings)
-            directions = zip(x, self._weights_by_direction(), h, c, strict=True)
-            return _stack(
-                [FusedLSTM.apply(x_, *w, h_, c_, *settings) for x_, w, h_, c_ in directions]
-            )
-
-    @torch.no_grad()
-    def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
-        """Return a copy of the layer for prediction only, with converted and prepacked matrices. Later changes
-        of the parameters may have no effect on the copy."""
-        compute_dtype = getattr(torch, precision)
-        return InferenceLayer(
-            self, compute_dtype, has_fused_lstm(compute_dtype, *self.parameters())
-        )
+                lstm = InferenceLSTM([self], compute_dtype)
+                (y,), h, c = lstm(x, batch_sizes, h[None], c[None])
+                return y, h[0], c[0]
+            settings = batch_sizes, self.clips, compute_dtype
+            if not has_fused_lstm(compute_dtype, *tensors):
+                return PlainLSTM.apply(x, *self.weights(), h, c, *settings)
+            directions = zip(x, self.directions(), h, c, strict=True)
+            results = [FusedLSTM.apply(x_, *w, h_, c_, *settings) for x_, w, h_, c_ in directions]
+            y, h, c = (torch.stack(pair) for pair in zip(*results, strict=True))
+            return y, h, c
 
     @property
-    def _clips(self) -> Clips:
+    def clips(self) -> Clips:
+        """The limits of c and h."""
         return Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
 
-    def _weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Return the input matrices, the recurrent matrices, the biases (with the forget bias added) and the
         projection matrices or None, each for both directions."""
         dim = self.bias.shape[1] // 4
@@ -125,59 +157,67 @@ class LSTMLayer(nn.Module):
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
         return self.input, self.recurrent, bias, self.projection
 
-    def _weights_by_direction(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
-        """Yield the weights of the forward direction, then those of the backward direction."""
-        *weights, projection = self._weights()
-        return zip(*weights, (None, None) if projection is None else projection, strict=True)
+    def directions(self) -> list[Direction]:
+        """Return the weights of the forward direction, and those of the backward direction."""
+        *weights, projection = self.weights()
+        projections = (None, None) if projection is None else projection
+        return [Direction(*each) for each in zip(*weights, projections, strict=True)]
 
 
-class InferenceLayer(nn.Module):
-    """An LSTM layer for prediction only. It has no parameters, and its outputs have no autograd graph.
+class InferenceLSTM(nn.Module):
+    """LSTM layers for prediction only. They have no parameters, and their outputs have no autograd graph.
 
     Args:
-        layer: the layer of which this one is a copy.
+        layers: the layers of which these are copies.
         compute_dtype: data type of the matrix products.
-        fused: use the C functions, which must exist for this data type (see `has_fused_lstm`).
+        skip: whether all layers but the first have a residual connection.
+        half: see `ForwardWeights`.
     """
 
-    def __init__(self, layer: LSTMLayer, compute_dtype: torch.dtype, fused: bool) -> None:
+    def __init__(
+        self,
+        layers: Sequence[LSTMLayer],
+        compute_dtype: torch.dtype,
+        skip: bool = False,
+        *,
+        half: bool = False,
+    ) -> None:
         super().__init__()
-        self._clips, self._compute_dtype = layer._clips, compute_dtype
-        self._fused: list[tuple[FusedWeights, Tensor]] = []
-        self._plain: tuple[Tensor, Tensor, Tensor, Tensor | None] | None = None
-        if fused:
-            self._fused = [
-                (pack_forward(input, recurrent, projection, compute_dtype), bias)
-                for input, recurrent, bias, projection in layer._weights_by_direction()
-            ]
+        self._clips, self._skip, self._compute_dtype = layers[0].clips, skip, compute_dtype
+        self._fused: ForwardWeights | None = None
+        self._plain: list[tuple[Tensor, Tensor, Tensor, Tensor | None]] = []
+        if has_fused_lstm(compute_dtype, *(p for layer in layers for p in layer.parameters())):
+            directions = [layer.directions() for layer in layers]
+            self._fused = ForwardWeights(directions, compute_dtype, half=half)
         else:
-            input, recurrent, bias, projection = layer._weights()
-            last = None if projection is None else projection.to(compute_dtype)
-            self._plain = input.to(compute_dtype), recurrent.to(compute_dtype), bias, last
+            for input, recurrent, bias, projection in (layer.weights() for layer in layers):
+                last = None if projection is None else projection.to(compute_dtype)
+                self._plain.append(
+                    (input.to(compute_dtype), recurrent.to(compute_dtype), bias, last)
+                )
 
     @torch.no_grad()
     def forward(
-        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run both directions like `LSTMLayer.forward`, but in the precision of the layer, even under autocast."""
+        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor, dropout: float = 0.0
+    ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
+        """Run the layers like `LSTM.forward`, but in their own precision, even under autocast. There is no dropout."""
+        if self._fused is not None:
+            y, h, c, _ = forward(
+                self._fused, self._clips, x, h, c, batch_sizes, residual=self._skip
+            )
+            return y.unbind(), h, c
+        outputs, states = [], []
         with torch.autocast(x.device.type, enabled=False):
-            if self._plain is None:
-                # One direction after the other, so that the matrices of a direction stay in the processor's cache.
-                directions = zip(self._fused, x, h, c, strict=True)
-                return _stack(
-                    [run(*w, self._clips, x_, h_, c_, batch_sizes) for w, x_, h_, c_ in directions]
-                )
-            y = torch.empty_like(x)
-            for steps, rows in blocks(batch_sizes):
-                settings = batch_sizes[steps], self._clips, self._compute_dtype
-                y[:, rows], h, c, *_ = _forward(x[:, rows], *self._plain, h, c, *settings)
-            return y, h, c
-
-
-def _stack(outputs: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Stack the outputs and the final states of both directions."""
-    y, h, c = (torch.stack(pair) for pair in zip(*outputs, strict=True))
-    return y, h, c
+            for level, weights in enumerate(self._plain):
+                y, *state = torch.empty_like(x), h[level], c[level]
+                for steps, rows in blocks(batch_sizes):
+                    settings = batch_sizes[steps], self._clips, self._compute_dtype
+                    y[:, rows], *state, _, _ = _forward(x[:, rows], *weights, *state, *settings)
+                x = x + y if self._skip and level else y
+                outputs.append(x)
+                states.append(state)
+        h, c = (torch.stack(parts) for parts in zip(*states, strict=True))
+        return outputs, h, c
 
 
 class PlainLSTM(torch.autograd.Function):

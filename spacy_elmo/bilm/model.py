@@ -6,9 +6,9 @@ import contextlib
 import copy
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
-from .lstm import LSTMLayer
+from .lstm import LSTM
 from .packing import Lengths, Packing
 from .token_encoder import token_encoder
 
@@ -35,7 +35,7 @@ class PackedOutput:
     sequence: np.ndarray
     """The concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,); see `sequences`."""
     packing: Packing
-    outputs: list[Tensor]
+    outputs: Sequence[Tensor]
     """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions."""
     state: tuple[Tensor, Tensor]
     """LSTM states h (L, 2, B, P) and c (L, 2, B, C) after the last time step of each sentence, for L layers of C
@@ -72,7 +72,7 @@ class BiLM(nn.Module):
         self.spelling = config.spelling
         """The spelling rule, kept because each new rule is checked and tabulated."""
         self.encoder = token_encoder(config)
-        self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.layers))
+        self.lstm = LSTM(config)
 
     @torch.no_grad()
     def prepare_for_inference(self, precision: Precision) -> BiLM:
@@ -102,10 +102,9 @@ class BiLM(nn.Module):
         # On a GPU, a cache of vectors would wait for a lookup on the CPU in every call.
         if self.device.type == "cpu":
             encoder = self.encoder.prepare_for_inference(precision)
-        layers = cast("Iterable[LSTMLayer]", self.lstm)
         modules: dict[str, Any] = {
             "encoder": encoder,
-            "lstm": nn.ModuleList(layer.prepare_for_inference(precision) for layer in layers),
+            "lstm": self.lstm.prepare_for_inference(precision),
         }
         other._modules = modules
         return other
@@ -147,10 +146,9 @@ class BiLM(nn.Module):
         # Not types[...], because with several threads its backward pass adds in another order each time.
         x = nn.functional.embedding(self._index(sequence[packing.positions]), types)
         h, c = self._start_state(state, packing)
-        outputs = self._run_layers(x, packing.batch_sizes, h, c, dropout)
+        outputs, h, c = self.lstm(x, packing.batch_sizes, h, c, dropout)
         ranks = self._index(np.argsort(packing.order))
-        final = (torch.stack(h)[:, :, ranks], torch.stack(c)[:, :, ranks])
-        return PackedOutput(sequence, packing, outputs, final)
+        return PackedOutput(sequence, packing, outputs, (h[:, :, ranks], c[:, :, ranks]))
 
     def forward_chunks(
         self,
@@ -188,9 +186,10 @@ class BiLM(nn.Module):
             chunk_ids, rows = np.unique(sequence[positions], return_inverse=True)
             tokens = self.encoder(ids[torch.from_numpy(chunk_ids)].to(self.device))
             x = nn.functional.embedding(self._index(rows.reshape(positions.shape)), tokens)
-            layers = [x, *self._run_layers(x, batch_sizes, h, c)]
+            outputs, h, c = self.lstm(x, batch_sizes, h, c)
             yield PackedChunk(
-                places[positions[:, boundaries:]], [layer[:, boundaries:] for layer in layers]
+                places[positions[:, boundaries:]],
+                [layer[:, boundaries:] for layer in (x, *outputs)],
             )
             start, boundaries = start + positions.shape[1], 0
 
@@ -206,37 +205,14 @@ class BiLM(nn.Module):
     def _with_boundaries(self, token_ids: Tensor) -> Tensor:
         return torch.cat([token_ids, self.token_ids(self.encoder.boundaries)])
 
-    def _run_layers(
-        self,
-        x: Tensor,
-        batch_sizes: list[int],
-        h: list[Tensor],
-        c: list[Tensor],
-        dropout: float = 0.0,
-    ) -> list[Tensor]:
-        """Run the LSTM layers over packed inputs `x`, (2, inputs, width). Return the output of each layer.
-
-        The states of the layers before the first time step, in the lists `h` and `c`, are replaced by the
-        states after the last time step.
-        """
-        outputs = []
-        for level, layer in enumerate(self.lstm):
-            x = nn.functional.dropout(x, dropout, training=dropout > 0)
-            y, h[level], c[level] = layer(x, batch_sizes, h[level], c[level])
-            x = x + y if self.config.skip and level else y
-            outputs.append(x)
-        return outputs
-
     def _start_state(
         self, state: tuple[Tensor, Tensor] | None, packing: Packing
-    ) -> tuple[list[Tensor], list[Tensor]]:
+    ) -> tuple[Tensor, Tensor]:
         if state is not None:
             order = self._index(packing.order)
-            return list(state[0][:, :, order].unbind()), list(state[1][:, :, order].unbind())
-        count, levels = len(packing.order), range(self.config.layers)
-        zeros = next(self.parameters()).new_zeros
-        h, c = (zeros((2, count, n)) for n in (self.config.projection, self.config.dim))
-        return [h for _ in levels], [c for _ in levels]
+            return state[0][:, :, order], state[1][:, :, order]
+        shape, zeros = (self.config.layers, 2, len(packing.order)), next(self.parameters()).new_zeros
+        return zeros(*shape, self.config.projection), zeros(*shape, self.config.dim)
 
 
 @contextlib.contextmanager

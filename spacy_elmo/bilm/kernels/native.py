@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 7
+ABI = 8
 """Version number of the argument lists of the C functions. `setup.py` adds it to their names, so that Python never
 calls functions of an older compiled library with wrong arguments. If you change an argument list, increase it."""
 CHOICE = "SPACY_ELMO_KERNELS"
@@ -202,6 +202,13 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
         )  # fmt: skip
         start += height
     return packed
+
+
+def half_of(panels: Tensor) -> Tensor | None:
+    """Return float32 panels in float16, or None if float16 cannot represent all numbers exactly. It can if the weights
+    come from a float16 file, such as the bundled ones."""
+    half = panels.half()
+    return half if torch.equal(half.float(), panels) else None
 
 
 def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:

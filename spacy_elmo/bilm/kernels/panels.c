@@ -2,6 +2,8 @@
 
 #include <stdint.h>
 
+#include "panels.h"
+
 typedef struct {
     int64_t panels;
     int64_t inner, known_inner; /* rows of a panel, a multiple of 16; and of the matrix. The other rows are zeros */
@@ -17,7 +19,7 @@ typedef struct {
     int64_t threads, rows, inner, columns;
     const float *left; /* (rows, inner) */
     int64_t row_step;
-    const float *panels; /* the right matrix, (inner, columns), as panels; or NULL and the matrix itself, with these steps: */
+    Panels panels; /* the right matrix, (inner, columns), as panels; or NULL and the matrix itself, with these steps: */
     const float *right;
     int64_t inner_step, column_step;
     const float *start; /* (columns,), or NULL for zeros */
