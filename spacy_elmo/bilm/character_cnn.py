@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -51,10 +51,10 @@ class PrepackedDense(nn.Module):
     """A dense layer for prediction only, in which the matrix is already converted to the data type and the
     memory layout of the product."""
 
-    def __init__(self, dense: Dense, dtype: torch.dtype) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> None:
         super().__init__()
-        self.bias = dense.bias.detach()
-        self.weight = PrepackedWeight(dense.weight.detach(), dtype)
+        self.bias = bias.detach()
+        self.weight = PrepackedWeight(weight.detach(), dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.has_panels:
@@ -62,15 +62,19 @@ class PrepackedDense(nn.Module):
         return self.weight(x.to(self.weight.dtype)).to(self.bias.dtype) + self.bias
 
 
-def prepack_dense(module: Any, dtype: torch.dtype) -> Any:
-    """Return a copy of `module` in which all dense layers are prepacked in the data type `dtype`. The copy
-    shares all other parameters with `module`."""
+def prepack(module: Any, dtype: torch.dtype) -> Any:
+    """Return a copy of `module` in which all dense layers and highway layers are prepacked in the data type `dtype`,
+    and filters in float32. The copy shares all other parameters with `module`."""
     if isinstance(module, Dense):
-        return PrepackedDense(module, dtype)
+        return PrepackedDense(module.weight, module.bias, dtype)
+    if isinstance(module, Highway):
+        return PrepackedHighway(module, dtype)
     other = copy.copy(module)
     other._modules = {
-        name: child and prepack_dense(child, dtype) for name, child in module._modules.items()
+        name: child and prepack(child, dtype) for name, child in module._modules.items()
     }
+    if isinstance(module, CharacterCNN) and functions("convolution", module.characters):
+        other.packed = pack_filters(*module.convolution_parameters(), torch.float32)
     return other
 
 
@@ -93,16 +97,28 @@ class Highway(nn.Module):
         nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        # In a network for inference, both are prepacked.
-        carry: Dense | PrepackedDense = self.carry
-        transform: Dense | PrepackedDense = self.transform
-        parameters: Any = carry.weight, carry.bias, transform.weight, transform.bias
-        if isinstance(carry, PrepackedDense):
-            if carry.weight.has_panels:
-                return _highway_gates(x, *parameters)[1]
-        elif not torch.is_autocast_enabled(x.device.type) and functions("highway", x, *parameters):
+        carry, transform = self.carry, self.transform
+        parameters = carry.weight, carry.bias, transform.weight, transform.bias
+        if not torch.is_autocast_enabled(x.device.type) and functions("highway", x, *parameters):
             return _Highway.apply(x, *parameters)
         return x + carry(x).sigmoid() * (transform(x).relu() - x)
+
+
+class PrepackedHighway(nn.Module):
+    """A highway layer for prediction only, with one prepacked matrix [W_c, W_t]."""
+
+    def __init__(self, highway: Highway, dtype: torch.dtype) -> None:
+        super().__init__()
+        both = highway.carry, highway.transform
+        weight, bias = torch.cat([d.weight for d in both], 1), torch.cat([d.bias for d in both])
+        self.gates = PrepackedDense(weight, bias, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gates = self.gates(x)
+        if self.gates.weight.has_panels:
+            return _highway(x, gates)
+        carry, transform = gates.chunk(2, 1)
+        return x + carry.sigmoid() * (transform.relu() - x)
 
 
 class _Highway(torch.autograd.Function):
@@ -110,9 +126,13 @@ class _Highway(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, *parameters: Tensor) -> Tensor:
-        x = x.contiguous()
-        gates, out = _highway_gates(x, *parameters)
-        ctx.save_for_backward(x, parameters[0], parameters[2], gates)
+        x, (carry, carry_bias, transform, transform_bias) = x.contiguous(), parameters
+        gates = x.new_empty((len(x), 2 * x.shape[1]))
+        c, t = gates.chunk(2, 1)
+        multiply(x, carry, carry_bias, c)
+        multiply(x, transform, transform_bias, t)
+        out = _highway(x, gates)
+        ctx.save_for_backward(x, carry, transform, gates)
         return out
 
     @staticmethod
@@ -133,17 +153,12 @@ class _Highway(torch.autograd.Function):
         return dx, dweights[0], dbiases[0], dweights[1], dbiases[1]
 
 
-def _highway_gates(
-    x: Tensor, carry: Any, carry_bias: Tensor, transform: Any, transform_bias: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Compute a highway layer with the C functions. `x` must be contiguous. Return c and t, concatenated, (rows,
-    2 width), and the output, (rows, width)."""
-    gates, out = x.new_empty((len(x), 2 * x.shape[1])), torch.empty_like(x)
-    c, t = gates.chunk(2, 1)
-    multiply(x, carry, carry_bias, c)
-    multiply(x, transform, transform_bias, t)
+def _highway(x: Tensor, gates: Tensor) -> Tensor:
+    """Compute the output of a highway layer with the C function from its contiguous input x, (rows, width), and the gates
+    before their activations, (rows, 2 width). Replace them by c and t, concatenated."""
+    out = torch.empty_like(x)
     functions("highway")[torch.float32](torch.get_num_threads(), *x.shape, x, gates, out)
-    return gates, out
+    return out
 
 
 class CharacterCNN(nn.Module):
@@ -166,7 +181,13 @@ class CharacterCNN(nn.Module):
         )
         self.filter_biases = nn.ParameterList(torch.empty(number) for _, number in config.filters)
         self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.highways))
+        self.packed: PackedFilters | None = None
+        """The filters of a copy for prediction only; see `prepack`."""
         self.reset_parameters()
+
+    def convolution_parameters(self) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """Return the character vectors, the filters and their biases."""
+        return self.characters, [*self.filters], [*self.filter_biases]
 
     def reset_parameters(self) -> None:
         """Initialize the character vectors and the convolutions as bilm-tf's `training.py` does.
@@ -199,11 +220,13 @@ class CharacterCNN(nn.Module):
         lengths = (ids != self.padding).sum(1)
         lengths += max(width for width, _ in self.config.filters)
         lengths.clamp_(max=self.config.max_characters)
-        parameters = self.characters, [*self.filters], [*self.filter_biases]
+        activation = self.config.activation
+        if self.packed is not None:
+            return _convolve(self.packed, ids, lengths, activation, with_winners=False)[0]
         compute_dtype = matmul_dtype(self.characters)
         if compute_dtype in functions("convolution", self.characters):
-            activation = self.config.activation
-            return maxima(ids.int(), lengths, *parameters, activation, compute_dtype)
+            parameters = self.convolution_parameters()
+            return maxima(ids, lengths, *parameters, activation, compute_dtype)
         x = self._convolve_blocks(ids, lengths)
         return x.relu() if self.config.activation == "relu" else x.tanh()
 
@@ -240,7 +263,7 @@ def maxima(
     Differentiable.
 
     Args:
-        ids: (words, columns) int32, the ids of the characters of each word. An id is a row of `characters`.
+        ids: (words, columns) integers, the ids of the characters of each word. An id is a row of `characters`.
         lengths: (words,) int64, the number of columns to use for each word. Each length is at least the width
             of the widest filter.
         characters: the character vectors, (rows, D) float32, where D is the size of a vector.
@@ -252,37 +275,62 @@ def maxima(
     Returns:
         (words, filters of all widths) float32.
     """
-    number = _ACTIVATIONS.index(activation)
     return _Maxima.apply(
-        ids, lengths, number, compute_dtype, len(filters), characters, *filters, *biases
+        ids, lengths, activation, compute_dtype, len(filters), characters, *filters, *biases
     )
+
+
+class PackedFilters(NamedTuple):
+    """The parameters of a convolution in the memory layout of the C function; `convolution.c` explains them."""
+
+    characters: Tensor
+    weights: Tensor
+    biases: Tensor
+    widths: Tensor
+    numbers: Tensor
+
+
+def pack_filters(
+    characters: Tensor, filters: Sequence[Tensor], biases: Sequence[Tensor], compute_dtype: torch.dtype
+) -> PackedFilters:  # fmt: skip
+    """Pack the parameters of a convolution; see `maxima`."""
+    wide = [_padded_columns(weight) for weight in filters]
+    table = _padded_columns(characters[..., None])[..., 0].contiguous()
+    weights = [pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide]
+    starts = [nn.functional.pad(bias, (0, padded(len(bias)) - len(bias))) for bias in biases]
+    shape = _shape(filters)
+    return PackedFilters(table.to(compute_dtype), torch.cat(weights), torch.cat(starts), *shape)
+
+
+def _convolve(
+    packed: PackedFilters, ids: Tensor, lengths: Tensor, activation: str, *, with_winners: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return the result of `maxima`, and the position of each maximum."""
+    (words, columns), dim = ids.shape, packed.characters.shape[1]
+    features = int(packed.numbers.sum())
+    pooled = packed.biases.new_empty((words, features))
+    winners = torch.empty_like(pooled, dtype=torch.int32) if with_winners else None
+    scratch = packed.characters.new_empty((words, columns, dim))
+    functions("convolution")[packed.characters.dtype](
+        torch.get_num_threads(), words, columns, dim, len(packed.widths), features,
+        packed.widths, packed.numbers, lengths.contiguous(), ids.int().contiguous(), packed.characters,
+        packed.weights, packed.biases, scratch, pooled, winners, _ACTIVATIONS.index(activation),
+    )  # fmt: skip
+    return pooled, winners
 
 
 class _Maxima(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, ids: Tensor, lengths: Tensor, activation: int, compute_dtype: torch.dtype, count: int,
+        ctx: Any, ids: Tensor, lengths: Tensor, activation: str, compute_dtype: torch.dtype, count: int,
         characters: Tensor, *parameters: Tensor,
     ) -> Tensor:  # fmt: skip
         filters, biases = parameters[:count], parameters[count:]
-        wide = [_padded_columns(weight) for weight in filters]
-        table = _padded_columns(characters[..., None])[..., 0].contiguous()
-        weights = [
-            pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide
-        ]
-        starts = [nn.functional.pad(bias, (0, padded(len(bias)) - len(bias))) for bias in biases]
-        widths, numbers = _shape(filters)
-        ids, lengths = ids.contiguous(), lengths.contiguous()
-        (words, columns), features = ids.shape, int(numbers.sum())
-        pooled = characters.new_empty((words, features))
-        winners = torch.empty_like(pooled, dtype=torch.int32) if any(ctx.needs_input_grad) else None
-        low_table, packed, start = table.to(compute_dtype), torch.cat(weights), torch.cat(starts)
-        scratch = low_table.new_empty((words, columns, table.shape[1]))
-        functions("convolution")[compute_dtype](
-            torch.get_num_threads(), words, columns, table.shape[1], count, features,
-            widths, numbers, lengths, ids, low_table, packed, start, scratch, pooled, winners, activation,
-        )  # fmt: skip
-        ctx.activation = _ACTIVATIONS[activation]
+        packed = pack_filters(characters, filters, biases, compute_dtype)
+        pooled, winners = _convolve(
+            packed, ids, lengths, activation, with_winners=any(ctx.needs_input_grad)
+        )
+        ctx.activation = activation
         ctx.save_for_backward(ids, lengths, characters, pooled, winners, *filters)
         return pooled
 
@@ -298,6 +346,7 @@ class _Maxima(torch.autograd.Function):
         wide = [_padded_columns(weight).flatten(0, 1).t().flatten() for weight in filters]
         weights, gradient = torch.cat(wide), gradient.contiguous()
         widths, numbers = _shape(filters)
+        ids, lengths = ids.int().contiguous(), lengths.contiguous()
         (words, columns), parts, dim = ids.shape, torch.get_num_threads(), table.shape[1]
         scratch = table.new_empty((parts, 2, columns, dim))
         dtable = table.new_zeros((parts, *table.shape))

@@ -119,9 +119,19 @@ class BiLM(nn.Module):
         (K, max_characters). The spelling rule of the configuration is applied to the words first."""
         return self.encoder.ids(self.spelling(words))
 
+    def encode(self, token_ids: Tensor) -> Tensor:
+        """Return the vectors of K types, and of the start and the end of a sentence: (K + 2, P). `token_ids` are the
+        token ids of the types."""
+        boundaries = self.token_ids(self.encoder.boundaries)
+        return self.encoder(torch.cat([token_ids, boundaries]).to(self.device))
+
+    def encode_words(self, words: Sequence[str]) -> Tensor:
+        """Return the result of `encode` for the types `words`, which a network for inference caches."""
+        return self.encoder.vectors([*self.spelling(words), *self.encoder.boundaries])
+
     def forward_packed(
         self,
-        token_ids: Tensor,
+        types: Tensor,
         type_of_word: np.ndarray,
         lengths: Lengths,
         *,
@@ -129,30 +139,28 @@ class BiLM(nn.Module):
         closing: bool = False,
         dropout: float = 0.0,
     ) -> PackedOutput:
-        """Run the token encoder and both directions of the LSTM over a batch of B sentences with N words.
+        """Run both directions of the LSTM over a batch of B sentences with N words.
 
         Args:
-            token_ids: (K, ...) token ids of the K types, from `BiLM.token_ids`.
-            type_of_word: (N,) for each word, the index of its type in `token_ids`, sentence after sentence.
+            types: (K + 2, P) vectors of the K types and the boundaries, from `encode` or `encode_words`.
+            type_of_word: (N,) for each word, the index of its type in `types`, sentence after sentence.
             lengths: number of words of each sentence; 0 is allowed.
             state: LSTM states before the first time step, h (L, 2, B, P) and c (L, 2, B, C), for L layers,
                 two directions, output width P and C cells; None: zeros.
             closing: also process the last boundary of each direction (`</S>` forward, `<S>` backward).
             dropout: probability with which each value in the input of an LSTM layer is set to zero.
         """
-        types = self.encoder(self._with_boundaries(token_ids).to(self.device))
         packing = Packing.of(lengths, closing=closing)
-        sequence = sequences(type_of_word, lengths, len(token_ids))
-        # Not types[...], because with several threads its backward pass adds in another order each time.
-        x = nn.functional.embedding(self._index(sequence[packing.positions]), types)
-        h, c = self._start_state(state, packing)
-        outputs, h, c = self.lstm(x, packing.batch_sizes, h, c, dropout)
-        ranks = self._index(np.argsort(packing.order))
+        sequence = sequences(type_of_word, lengths, len(types) - 2)
+        x = _look_up(types, sequence[packing.positions])
+        state = self._start_state(state, packing, types)
+        outputs, h, c = self.lstm(x, packing.batch_sizes, *state, dropout)
+        ranks = torch.from_numpy(np.argsort(packing.order)).to(types.device)
         return PackedOutput(sequence, packing, outputs, (h[:, :, ranks], c[:, :, ranks]))
 
     def forward_chunks(
         self,
-        token_ids: Tensor,
+        types: Tensor,
         type_of_word: np.ndarray,
         lengths: Lengths,
         max_words: int,
@@ -165,54 +173,48 @@ class BiLM(nn.Module):
         last words.
 
         Each chunk starts with the final LSTM states of the previous chunk, so the layers are the same as
-        without chunks. The memory does not grow with the length of a sentence. No gradient flows from a chunk
-        to the previous chunk, so training needs a single chunk.
+        without chunks. No gradient flows from a chunk to the previous chunk, so training needs a single chunk.
 
         Args:
-            token_ids, type_of_word, lengths, state: see `forward_packed`. In each chunk, each type is encoded
-                once.
+            types, type_of_word, lengths, state: see `forward_packed`.
             max_words: approximate number of words that each direction processes in a chunk. A chunk has at
                 least one time step.
         """
-        ids = self._with_boundaries(token_ids)
         packing = Packing.of(lengths)
-        sequence = sequences(type_of_word, lengths, len(token_ids))
         n_words = len(type_of_word)
-        places = sequences(np.arange(n_words), lengths, n_words)
-        h, c = self._start_state(state, packing)
+        # Two more words and types, for the boundaries.
+        places = sequences(np.arange(n_words), lengths, n_words)[packing.positions]
+        rows = np.append(type_of_word, (len(types) - 2, len(types) - 1))[places]
+        h, c = self._start_state(state, packing, types)
         start, boundaries = 0, len(lengths)  # the first step processes the opening boundaries
         for batch_sizes in packing.chunks(max_words):
-            positions = packing.positions[:, start : start + sum(batch_sizes)]
-            chunk_ids, rows = np.unique(sequence[positions], return_inverse=True)
-            tokens = self.encoder(ids[torch.from_numpy(chunk_ids)].to(self.device))
-            x = nn.functional.embedding(self._index(rows.reshape(positions.shape)), tokens)
+            end = start + sum(batch_sizes)
+            x = _look_up(types, rows[:, start:end])
             outputs, h, c = self.lstm(x, batch_sizes, h, c)
-            yield PackedChunk(
-                places[positions[:, boundaries:]],
-                [layer[:, boundaries:] for layer in (x, *outputs)],
-            )
-            start, boundaries = start + positions.shape[1], 0
+            layers = [layer[:, boundaries:] for layer in (x, *outputs)]
+            yield PackedChunk(places[:, start + boundaries : end], layers)
+            start, boundaries = end, 0
 
     @property
     def device(self) -> torch.device:
-        """The device of the parameters. Pass token ids and word indices on the CPU, even if the network is on
-        a GPU."""
+        """The device of the parameters. Pass token ids on the CPU, even if the network is on a GPU."""
         return next(self.parameters()).device
 
-    def _index(self, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(rows)).to(self.device)
-
-    def _with_boundaries(self, token_ids: Tensor) -> Tensor:
-        return torch.cat([token_ids, self.token_ids(self.encoder.boundaries)])
-
     def _start_state(
-        self, state: tuple[Tensor, Tensor] | None, packing: Packing
+        self, state: tuple[Tensor, Tensor] | None, packing: Packing, like: Tensor
     ) -> tuple[Tensor, Tensor]:
         if state is not None:
-            order = self._index(packing.order)
+            order = torch.from_numpy(packing.order).to(like.device)
             return state[0][:, :, order], state[1][:, :, order]
-        shape, zeros = (self.config.layers, 2, len(packing.order)), next(self.parameters()).new_zeros
-        return zeros(*shape, self.config.projection), zeros(*shape, self.config.dim)
+        shape = self.config.layers, 2, len(packing.order)
+        return like.new_zeros(*shape, self.config.projection), like.new_zeros(*shape, self.config.dim)
+
+
+def _look_up(types: Tensor, rows: np.ndarray) -> Tensor:
+    """Return the vectors of types by their rows, (..., P)."""
+    index = torch.from_numpy(np.ascontiguousarray(rows)).to(types.device)
+    # Not types[index], because with several threads its backward pass adds in another order each time.
+    return nn.functional.embedding(index, types)
 
 
 @contextlib.contextmanager
@@ -239,11 +241,12 @@ def is_finite(tensor: Tensor) -> bool:
 def sequences(type_of_word: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
     """Return the concatenated sequences `<S> w1 .. wn </S>` of all sentences, as integers: for a word the index of its
     type, `n_types` for `<S>`, and `n_types + 1` for `</S>`."""
-    ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
-    starts = np.concatenate([[0], ends])[:-1]
-    boundaries = np.stack([starts, ends], 1).ravel()
-    return np.insert(
-        np.asarray(type_of_word, dtype=np.int64),
-        boundaries,
-        np.tile([n_types, n_types + 1], len(ends)),
-    )
+    lengths = np.asarray(lengths, dtype=np.int64)
+    ends = np.cumsum(lengths + 2)
+    sequence = np.empty(len(type_of_word) + 2 * len(lengths), dtype=np.int64)
+    is_word = np.ones(len(sequence), dtype=bool)
+    for boundary, places in enumerate((ends - lengths - 2, ends - 1), n_types):
+        sequence[places] = boundary
+        is_word[places] = False
+    sequence[is_word] = type_of_word
+    return sequence

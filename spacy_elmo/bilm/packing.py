@@ -67,6 +67,7 @@ class Packing:
         batch of at most `max_words` words is one part.
         """
         last = np.cumsum(self.batch_sizes) - len(self.order) - 1
-        starts = np.flatnonzero(np.diff(np.maximum(last, 0) // max_words, prepend=-1))
-        for start, end in itertools.pairwise([*starts.tolist(), len(self.batch_sizes)]):
+        parts = np.maximum(last, 0) // max_words
+        starts = (np.flatnonzero(parts[1:] != parts[:-1]) + 1).tolist()
+        for start, end in itertools.pairwise(sorted({0, *starts, len(self.batch_sizes)})):
             yield self.batch_sizes[start:end]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .character_cnn import CharacterCNN, Dense, prepack_dense
+from .character_cnn import CharacterCNN, Dense, prepack
 from .config import N_MARKS, BiLMConfig, Precision
 from .spelling import BOS, EOS, MANY_LANGS_BOUNDARIES, UNK
 
@@ -21,6 +21,8 @@ _SENTENCE_START, _SENTENCE_END, _WORD_START, _WORD_END, BYTE_PADDING = range(256
 N_BYTE_IDS = 261
 """Number of character ids of bilm-tf: 256 bytes and 5 marks."""
 _OOV = "<oov>"
+# A very long text has too many types for the memory of one call.
+_WORDS_PER_BLOCK = 4096
 # 32,768 types cover 97 % of English words in running text; with vectors of width 128 a full cache takes 21 MB.
 _CAPACITY = 1 << 15
 
@@ -47,9 +49,16 @@ class TokenEncoder(nn.Module, ABC):
         """Return the token ids of each word: integers, (words, ids per word) or, with one id per word,
         (words,)."""
 
+    def vectors(self, words: Sequence[str]) -> Tensor:
+        """Return word vectors, (words, projection)."""
+        device = next(self.parameters()).device
+        starts = range(0, max(len(words), 1), _WORDS_PER_BLOCK)
+        parts = [words[start : start + _WORDS_PER_BLOCK] for start in starts]
+        return torch.cat([self(self.ids(part).to(device)) for part in parts])
+
     def prepare_for_inference(self, precision: Precision) -> nn.Module:
         """Return a token encoder for prediction only, on a CPU, with prepacked matrices and a cache of vectors."""
-        return TokenCache(prepack_dense(self, getattr(torch, precision)))
+        return TokenCache(prepack(self, getattr(torch, precision)))
 
 
 def token_encoder(config: BiLMConfig) -> TokenEncoder:
@@ -275,11 +284,15 @@ class TokenCache(nn.Module):
         capacity: largest number of words in the cache.
     """
 
-    def __init__(self, encoder: TokenEncoder, capacity: int = _CAPACITY) -> None:
+    def __init__(
+        self, encoder: CharEncoder | ManyLangsEncoder, capacity: int = _CAPACITY
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.boundaries = encoder.boundaries
         self._capacity = capacity
+        # Later characters change no id, and very long words would take memory.
+        self._longest = encoder.config.max_characters + 2
         self._store: _Store | None = None
 
     def ids(self, words: Sequence[str]) -> Tensor:
@@ -290,33 +303,35 @@ class TokenCache(nn.Module):
         """Remove all words from the cache."""
         self._store = None
 
-    @torch.no_grad()
     def forward(self, ids: Tensor) -> Tensor:
-        """Return word vectors, (words, projection), for the result of the method `ids`. The vectors come from
-        the cache or from the encoder."""
-        if not len(ids):
-            return self.encoder(ids)
-        keys, store = _keys(ids), self._store
+        """Return word vectors, (words, projection), for the result of the method `ids`. They are not cached."""
+        return self.encoder(ids)
+
+    @torch.no_grad()
+    def vectors(self, words: Sequence[str]) -> Tensor:
+        """Return word vectors, (words, projection), from the cache or from the encoder."""
+        keys, store = [word[: self._longest] for word in words], self._store
         if store is None:
-            vectors = self.encoder(ids)
+            vectors = self.encoder.vectors(keys)
             store = self._store = _Store(self._capacity, vectors)
             store.add(keys, vectors)
             return vectors
         rows = store.find(keys)
         vectors = store.vectors.index_select(0, torch.from_numpy(rows.clip(0)))
         if len(missing := np.flatnonzero(rows < 0)):
-            indices = torch.from_numpy(missing)
-            encoded = vectors[indices] = self.encoder(ids[indices])
-            if len(store) + len(missing) > self._capacity:
+            new = [keys[index] for index in missing.tolist()]
+            encoded = self.encoder.vectors(new)
+            vectors[torch.from_numpy(missing)] = encoded
+            if len(store) + len(new) > self._capacity:
                 store = self._store = _Store(self._capacity, vectors)
                 store.add(keys, vectors)
             else:
-                store.add([keys[index] for index in missing.tolist()], encoded)
+                store.add(new, encoded)
         return vectors
 
 
 class _Store:
-    """A matrix of word vectors, with a dict from the key of each word to a row. Vectors are never changed or
+    """A matrix of word vectors, with a dict from each word to a row. Vectors are never changed or
     removed.
 
     Args:
@@ -326,7 +341,7 @@ class _Store:
 
     def __init__(self, capacity: int, like: Tensor) -> None:
         self.vectors = like.new_empty((capacity, like.shape[1]))
-        self._rows: dict[bytes, int] = {}
+        self._rows: dict[str, int] = {}
         self._free = iter(range(capacity))
         self._filled = 0
 
@@ -334,12 +349,12 @@ class _Store:
         """Return the number of rows that contain a word vector. Two threads may have added the same word."""
         return self._filled
 
-    def find(self, keys: Sequence[bytes]) -> np.ndarray:
+    def find(self, keys: Sequence[str]) -> np.ndarray:
         """Return the row of each key, (keys,). The row of an unknown key is -1."""
         row_of = self._rows.get
         return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
 
-    def add(self, keys: Sequence[bytes], vectors: Tensor) -> None:
+    def add(self, keys: Sequence[str], vectors: Tensor) -> None:
         """Add the vectors of new keys until the matrix is full. `vectors` has one row for each key."""
         new = {key: index for index, key in enumerate(keys) if key not in self._rows}
         rows = list(itertools.islice(self._free, len(new)))
@@ -347,8 +362,3 @@ class _Store:
         self.vectors[rows] = vectors[list(new.values())[: len(rows)]]
         self._rows.update(zip(new, rows, strict=False))
 
-
-def _keys(ids: Tensor) -> list[bytes]:
-    """Return the key of each word in the cache: the bytes of its token ids."""
-    raw = np.ascontiguousarray(ids.numpy()).reshape(len(ids), -1)
-    return raw.view(f"V{raw.dtype.itemsize * raw.shape[1]}").ravel().tolist()

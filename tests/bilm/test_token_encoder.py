@@ -111,7 +111,7 @@ def counting(encoder, capacity):
 
 @torch.no_grad()
 def vectors(encoder, words):
-    return encoder(encoder.ids(words))
+    return encoder.vectors(words)
 
 
 @settings(max_examples=60, deadline=None)

@@ -206,11 +206,11 @@ def _write_layers(
         vectors = by_token.new_empty((len(by_token), len(rows), by_token.shape[2]))
         rows = np.arange(len(rows))
     half = vectors.shape[2] // 2
-    token_ids = bilm.token_ids(sequences.types)
+    vectors_of_types = bilm.encode_words(sequences.types)
     for lengths, batch in sequences.batches(max_words):
         state = None if start is None else start.for_batch(len(lengths), bilm.device)
         types = sequences.type_of_word[batch]
-        for chunk in bilm.forward_chunks(token_ids, types, lengths, max_words, state=state):
+        for chunk in bilm.forward_chunks(vectors_of_types, types, lengths, max_words, state=state):
             layers = [torch.stack(chunk.layers).mean(0)] if average else chunk.layers
             for direction, places in enumerate(chunk.places):
                 columns = vectors[:, :, direction * half : (direction + 1) * half]
