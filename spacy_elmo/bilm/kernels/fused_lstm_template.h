@@ -30,6 +30,7 @@ typedef struct {
     const float *x;
     float *outputs, *h, *c;
     NUMBER *xh, *hiddens;
+    int residual;
 } NAMED(Layer);
 
 /* Gates of one vector of cells after their activations, the new state c, and `hidden` = sigmoid(o) tanh(c). */
@@ -85,19 +86,18 @@ TARGET static void NAMED(next_h)(const NAMED(Layer) *layer, int64_t rows, const 
                                  NUMBER *next, float *sums) {
     const FusedForward *args = layer->args;
     const int64_t dim = args->dim, width = args->width, hidden_step = args->hidden_step;
-    const int64_t block = rows <= FEW ? 2 * COLUMNS : COLUMNS;
     const Panels projection = layer->weights->projection;
     const Lanes clip = SPREAD((float)args->out_clip);
-    const float zeros[2 * COLUMNS] = {0};
-    for (int64_t column = 0; column < width; column += block) {
-        const int64_t columns = least(block, width - column);
+    const float zeros[COLUMNS] = {0};
+    for (int64_t column = 0; column < width; column += COLUMNS) {
+        const int64_t columns = least(COLUMNS, width - column);
         if (projection.numbers != NULL)
             NAMED(product)(rows, dim, hidden, hidden_step, columns / PANEL,
-                           panels_after(projection, column * dim, sizeof *hidden), dim, sums, block, zeros);
+                           panels_after(projection, column * dim, sizeof *hidden), dim, sums, COLUMNS, zeros);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t k = 0; k < columns; k += WIDTH) {
                 Lanes x = projection.numbers == NULL ? LOAD_NUMBERS(hidden + r * hidden_step + column + k)
-                                                     : LOAD(sums + r * block + k);
+                                                     : LOAD(sums + r * COLUMNS + k);
                 x = NAMED(clipped)(x, clip);
                 STORE(h + r * width + column + k, x);
                 if (r < continuing) STORE_NUMBERS(next + (r * 2 + 1) * width + column + k, x);
@@ -147,19 +147,17 @@ TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t f
             known_steps = NAMED(inputs_of_steps)(layer, step, offset, first, last, window, inputs);
             known_inputs = inputs;
         }
-        const int64_t known = few ? width : 0, block = few ? 2 * PANEL : PANEL, blocks = (dim + block - 1) / block;
-        const int64_t sum_step = few ? GATES * dim : COLUMNS;
-        for (int64_t k = 0; k < blocks; k++) {
+        const int64_t known = few ? width : 0, sum_step = few ? GATES * dim : COLUMNS;
+        for (int64_t k = 0; k < dim; k += PANEL) {
             /* Backwards at every second step, because the cache still has the last weights of the previous step. */
-            const int64_t cell = (few && step % 2 ? blocks - 1 - k : k) * block, cells = least(block, dim - cell);
+            const int64_t cell = few && step % 2 ? dim - PANEL - k : k;
             const Panels panels = panels_after(weights->gates, cell * GATES * inner + known * PANEL, sizeof *xh);
             float *sums = few ? known_inputs + cell * GATES : scratch;
             for (int64_t start = 0; start < rows; start += CHUNK) {
                 const int64_t some = least(CHUNK, rows - start);
-                NAMED(product)(some, inner - known, xh + start * inner + known, inner, cells / PANEL * GATES, panels, inner,
-                               sums, sum_step, few ? NULL : weights->bias + cell * GATES);
-                for (int64_t panel = 0; panel < cells; panel += PANEL)
-                    NAMED(gates_forward)(layer, some, here + start, first + start, cell + panel, sums + panel * GATES, sum_step);
+                NAMED(product)(some, inner - known, xh + start * inner + known, inner, GATES, panels, inner, sums, sum_step,
+                               few ? NULL : weights->bias + cell * GATES);
+                NAMED(gates_forward)(layer, some, here + start, first + start, cell, sums, sum_step);
             }
         }
         for (int64_t start = 0; start < rows; start += CHUNK)
@@ -168,8 +166,9 @@ TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t f
                           scratch);
         for (int64_t r = 0; r < rows; r++) {
             const float *h = layer->h + (first + r) * width, *x = layer->x + (row + r) * columns;
+            float *output = layer->outputs + (row + r) * columns;
             for (int64_t k = 0; k < columns; k++)
-                layer->outputs[(row + r) * columns + k] = args->residual && layer->weights - args->weights >= args->directions ? h[k] + x[k] : h[k];
+                output[k] = layer->residual ? h[k] + x[k] : h[k];
         }
         if (args->cells != NULL)
             memcpy(args->cells + row * dim, layer->c + first * dim, rows * dim * sizeof *args->cells);
@@ -298,7 +297,7 @@ TARGET static void NAMED(forward_parts)(const void *arguments, int64_t first, in
                     level == 0 ? args->x + direction * size : args->outputs + (index - args->directions) * size,
                     args->outputs + index * size, args->h + index * batch * args->width, args->c + index * batch * args->dim,
                     (NUMBER *)args->xh + direction * kept * 2 * args->width,
-                    (NUMBER *)args->hiddens + direction * kept * args->hidden_step};
+                    (NUMBER *)args->hiddens + direction * kept * args->hidden_step, args->residual && level > 0};
                 NAMED(forward_sequences)(&layer, from, to, (NUMBER *)args->window + part * WINDOW * args->width,
                                          args->inputs + part * WINDOW * GATES * args->dim);
             }

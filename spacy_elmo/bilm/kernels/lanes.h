@@ -19,8 +19,7 @@
      TARGET           instructions that a function may use
      WIDTH            number of lanes of a vector
      TILE             largest number of rows for which the registers hold the sums
-     WIDE(rows)       number of panels for which the registers hold the sums of `rows` rows, so that enough sums do not wait
-                      for each other
+     WIDE(rows)       number of panels for which the registers hold the sums of `rows` rows
      LESS, MORE       LESS(a, b) is a < b ? a : b, and MORE(a, b) is a > b ? a : b; both are b if one of them is NaN
      Group            a vector with one group in each lane
      LOAD_GROUPS      read a Group
@@ -56,7 +55,7 @@
 #if PROCESSOR == AVX512 || PROCESSOR == AVX512_BF16
 #define WIDTH 16
 #define TILE 12
-#define WIDE(rows) ((rows) <= 2 ? 8 : (rows) <= 5 ? 4 : 2)
+#define WIDE(rows) ((rows) <= 5 ? 4 : 2)
 #define FMA(a, b, c) ((Lanes)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define LESS(a, b) ((Lanes)_mm512_min_ps((__m512)(a), (__m512)(b)))
 #define MORE(a, b) ((Lanes)_mm512_max_ps((__m512)(a), (__m512)(b)))

@@ -6,7 +6,7 @@ DECLARE_TILES(NAMED(tiles), NUMBER);
 INLINE void NAMED(tile)(const int rows, const int panels, const int half, int64_t groups, const NUMBER *left,
                         int64_t row_step, int64_t group_step, const void *right, int64_t panel_step, const char *ahead,
                         int64_t ahead_step, float *sums, int64_t sum_step, const float *start) {
-    enum { MOST = 8 };
+    enum { MOST = 4 * VECTORS };
     const int vectors = panels * VECTORS;
     Lanes sum[TILE][MOST];
     for (int row = 0; row < rows; row++)
@@ -36,11 +36,9 @@ INLINE void NAMED(tile)(const int rows, const int panels, const int half, int64_
 #define TILES_OF(n)                                                                                                    \
     case n:                                                                                                            \
         if (n > TILE) break;                                                                                           \
-        if (HALF && half && together == WIDE(n)) TILE_OF(n, WIDE(n), 1);                                               \
-        else if (HALF && half && WIDE(n) > 2 && together == WIDE(n) / 2) TILE_OF(n, WIDE(n) / 2, 1);                   \
+        if (HALF && half && together > 1) TILE_OF(n, WIDE(n), 1);                                                      \
         else if (HALF && half) TILE_OF(n, 1, 1);                                                                       \
-        else if (together == WIDE(n)) TILE_OF(n, WIDE(n), 0);                                                          \
-        else if (WIDE(n) > 2 && together == WIDE(n) / 2) TILE_OF(n, WIDE(n) / 2, 0);                                   \
+        else if (together > 1) TILE_OF(n, WIDE(n), 0);                                                                 \
         else TILE_OF(n, 1, 0);                                                                                         \
         break;
 
@@ -51,7 +49,7 @@ TARGET DECLARE_TILES(NAMED(tiles), NUMBER) {
     const int half = HALF && right.half != NULL && count == 1;
     const int64_t size = half ? sizeof *right.half : sizeof(NUMBER);
     for (int64_t panel = 0, together; panel < panels; panel += together) {
-        together = panels - panel >= wide ? wide : wide > 2 && panels - panel >= wide / 2 ? wide / 2 : 1;
+        together = panels - panel >= wide ? wide : 1;
         const char *panels_here = (half ? (const char *)right.half : (const char *)right.numbers) + panel * panel_step * size;
         const float *begin = start == NULL ? NULL : start + panel * PANEL;
         for (int64_t tile = 0; tile < count; tile++) {

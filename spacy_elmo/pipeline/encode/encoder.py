@@ -157,12 +157,13 @@ def _compute(
     """Compute the layers of all tokens of some Docs, (layers, tokens, width), or their average, (tokens, width).
     The second result is the function for the backward pass, if `train` builds an autograd graph."""
     options, shim = model.attrs["options"], shim_of(model)
-    n_layers, width = layers_and_width(model)
     sequences = Sequences.of(docs, options.get_spans)
     # A word in several spans gets the mean of its vectors. Only the complete mean is rounded, and gradients ignore the
     # rounding.
     dtype = "float32" if train or sequences.overlap else options.dtype
-    shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
+    shape: tuple[int, ...] = sequences.n_tokens, shim.config.width
+    if not average:
+        shape = shim.config.layers + 1, *shape
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
     max_words = len(sequences.type_of_word) if train else MAX_WORDS
@@ -206,17 +207,17 @@ def _write_layers(
         vectors = by_token.new_empty((len(by_token), len(rows), by_token.shape[2]))
         rows = np.arange(len(rows))
     half = vectors.shape[2] // 2
-    vectors_of_types = bilm.encode_words(sequences.types)
+    halves = vectors.view(len(vectors), -1, half)  # for each row, that of the forward and of the backward direction
+    types = bilm.encode_words(sequences.types)
     for lengths, batch in sequences.batches(max_words):
         state = None if start is None else start.for_batch(len(lengths), bilm.device)
-        types = sequences.type_of_word[batch]
-        for chunk in bilm.forward_chunks(vectors_of_types, types, lengths, max_words, state=state):
+        words = sequences.type_of_word[batch]
+        for chunk in bilm.forward_chunks(types, words, lengths, max_words, state=state):
             layers = [torch.stack(chunk.layers).mean(0)] if average else chunk.layers
-            for direction, places in enumerate(chunk.places):
-                columns = vectors[:, :, direction * half : (direction + 1) * half]
-                values = torch.stack([layer[direction] for layer in layers]).to(vectors)
-                index = torch.from_numpy(rows[batch[places]]).to(vectors.device)
-                columns.index_copy_(1, index, values)
+            places = 2 * rows[batch[chunk.places]] + [[0], [1]]
+            index = torch.from_numpy(places.ravel()).to(vectors.device)
+            for target, layer in zip(halves, layers, strict=True):
+                target.index_copy_(0, index, layer.flatten(0, 1).to(vectors.dtype))
     if sequences.overlap:
         write_means(by_token, vectors, sequences.tokens)
 
