@@ -16,10 +16,12 @@ the loops.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -33,7 +35,12 @@ from .kernels.fused_lstm import (
     blocks,
     forward,
     has_fused_lstm,
+    widened,
 )
+from .kernels.native import padded
+
+State = tuple[Tensor, Tensor]
+"""The output h and the cell state c of LSTM layers."""
 
 _sigmoid_backward, _tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
 
@@ -43,38 +50,59 @@ class LSTM(nn.ModuleList):
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__(LSTMLayer(config) for _ in range(config.layers))
-        self.skip = config.skip
+        self._config = config
 
     def forward(
-        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor, dropout: float = 0.0
-    ) -> tuple[list[Tensor], Tensor, Tensor]:
+        self,
+        vectors: Tensor,
+        rows: np.ndarray,
+        batch_sizes: list[int],
+        state: State | None = None,
+        dropout: float = 0.0,
+    ) -> tuple[Sequence[Tensor], State]:
         """Run L layers over B sequences, which are packed without padding (see `Packing`).
 
         Args:
-            x: (2, M, P) the inputs of each direction: M packed vectors of width P.
+            vectors: (K, P) vectors of width P.
+            rows: (2, M) for each direction, the row of `vectors` that is the input of each packed row.
             batch_sizes: number of sequences at each time step; the sum is M.
-            h, c: (L, 2, B, P) and (L, 2, B, C), the state before the first time step; see `LSTMLayer.forward`.
+            state: h (L, 2, B, P) and c (L, 2, B, C) before the first time step, for C cells; None: zeros. The longest
+                sequence comes first. The tensors are not changed.
             dropout: probability with which each value in the input of a layer is set to zero.
 
         Returns:
-            The outputs of each layer with its residual connection, each (2, M, P), and the state h and c after the
-            last time step of each sequence.
+            The inputs and the outputs of each layer with its residual connection, L + 1 tensors (2, M, P), and the state
+            after the last time step of each sequence.
         """
-        outputs, states = [], []
+        # Not vectors[...], because with several threads its backward pass adds in another order each time.
+        index = torch.from_numpy(np.ascontiguousarray(rows)).to(vectors.device)
+        values, states = [nn.functional.embedding(index, vectors)], []
+        if state is None:
+            shape, config = (len(self), 2, max(batch_sizes, default=0)), self._config
+            zeros = vectors.new_zeros
+            state = zeros((*shape, config.projection)), zeros((*shape, config.dim))
+        h, c = state
         for level, layer in enumerate(self):
-            x = nn.functional.dropout(x, dropout, training=dropout > 0)
-            y, *state = layer(x, batch_sizes, h[level], c[level])
-            x = x + y if self.skip and level else y
-            outputs.append(x)
-            states.append(state)
+            x = nn.functional.dropout(values[-1], dropout, training=dropout > 0)
+            y, *after = layer(x, batch_sizes, h[level], c[level])
+            values.append(x + y if self._config.skip and level else y)
+            states.append(after)
         h, c = (torch.stack(parts) for parts in zip(*states, strict=True))
-        return outputs, h, c
+        return values, (h, c)
 
     @torch.no_grad()
-    def prepare_for_inference(self, precision: Precision) -> InferenceLSTM:
+    def prepare_for_inference(self, precision: Precision) -> nn.Module:
         """Return a copy of the layers for prediction only, with converted and prepacked matrices. Later changes
         of the parameters may have no effect on the copy."""
-        return InferenceLSTM(list(self), getattr(torch, precision), self.skip, half=True)
+        layers, compute_dtype = list(self), getattr(torch, precision)
+        if has_fused_lstm(compute_dtype, *self.parameters()):
+            return InferenceLSTM(layers, compute_dtype, residual=self._config.skip, half=True)
+        other = copy.copy(self)
+        modules: dict[str, Any] = {
+            str(level): InferenceLayer(layer, compute_dtype) for level, layer in enumerate(layers)
+        }
+        other._modules = modules
+        return other
 
 
 class LSTMLayer(nn.Module):
@@ -132,12 +160,18 @@ class LSTMLayer(nn.Module):
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         tensors = x, h, c, *self.parameters()
         with torch.autocast(device, enabled=False):
+            fused = has_fused_lstm(compute_dtype, *tensors)
             if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
-                lstm = InferenceLSTM([self], compute_dtype)
-                (y,), h, c = lstm(x, batch_sizes, h[None], c[None])
-                return y, h[0], c[0]
+                if not fused:
+                    return InferenceLayer(self, compute_dtype)(x, batch_sizes, h, c)
+                rows = np.arange(2 * x.shape[1]).reshape(2, -1)
+                vectors, state = x.reshape(-1, x.shape[2]), (h[None], c[None])
+                values, (h, c) = InferenceLSTM([self], compute_dtype)(
+                    vectors, rows, batch_sizes, state
+                )
+                return values[1], h[0], c[0]
             settings = batch_sizes, self.clips, compute_dtype
-            if not has_fused_lstm(compute_dtype, *tensors):
+            if not fused:
                 return PlainLSTM.apply(x, *self.weights(), h, c, *settings)
             directions = zip(x, self.directions(), h, c, strict=True)
             results = [FusedLSTM.apply(x_, *w, h_, c_, *settings) for x_, w, h_, c_ in directions]
@@ -165,12 +199,13 @@ class LSTMLayer(nn.Module):
 
 
 class InferenceLSTM(nn.Module):
-    """LSTM layers for prediction only. They have no parameters, and their outputs have no autograd graph.
+    """LSTM layers for prediction only, in the C functions. They have no parameters, and their outputs have no autograd
+    graph.
 
     Args:
         layers: the layers of which these are copies.
-        compute_dtype: data type of the matrix products.
-        skip: whether all layers but the first have a residual connection.
+        compute_dtype: data type of the matrix products; see `has_fused_lstm`.
+        residual: whether all layers but the first have a residual connection.
         half: see `ForwardWeights`.
     """
 
@@ -178,46 +213,67 @@ class InferenceLSTM(nn.Module):
         self,
         layers: Sequence[LSTMLayer],
         compute_dtype: torch.dtype,
-        skip: bool = False,
         *,
+        residual: bool = False,
         half: bool = False,
     ) -> None:
         super().__init__()
-        self._clips, self._skip, self._compute_dtype = layers[0].clips, skip, compute_dtype
-        self._fused: ForwardWeights | None = None
-        self._plain: list[tuple[Tensor, Tensor, Tensor, Tensor | None]] = []
-        if has_fused_lstm(compute_dtype, *(p for layer in layers for p in layer.parameters())):
-            directions = [layer.directions() for layer in layers]
-            self._fused = ForwardWeights(directions, compute_dtype, half=half)
-        else:
-            for input, recurrent, bias, projection in (layer.weights() for layer in layers):
-                last = None if projection is None else projection.to(compute_dtype)
-                self._plain.append(
-                    (input.to(compute_dtype), recurrent.to(compute_dtype), bias, last)
-                )
+        directions = [layer.directions() for layer in layers]
+        self._weights = ForwardWeights(directions, compute_dtype, half=half)
+        self._levels, self._dim = len(layers), layers[0].bias.shape[1] // 4
+        self._clips, self._residual = layers[0].clips, residual
 
     @torch.no_grad()
     def forward(
-        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor, dropout: float = 0.0
-    ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
+        self,
+        vectors: Tensor,
+        rows: np.ndarray,
+        batch_sizes: list[int],
+        state: State | None = None,
+        dropout: float = 0.0,
+    ) -> tuple[Sequence[Tensor], State]:
         """Run the layers like `LSTM.forward`, but in their own precision, even under autocast. There is no dropout."""
-        if self._fused is not None:
-            y, h, c, _ = forward(
-                self._fused, self._clips, x, h, c, batch_sizes, residual=self._skip
-            )
-            return y.unbind(), h, c
-        outputs, states = [], []
+        width, dim, (directions, m) = vectors.shape[1], self._dim, rows.shape
+        if state is None:
+            shape, zeros = (self._levels, directions, max(batch_sizes, default=0)), vectors.new_zeros
+            h, c = zeros((*shape, padded(width))), zeros((*shape, padded(dim)))
+        else:
+            h, c = widened(state[0], padded(width)), widened(state[1], padded(dim))
+        values = vectors.new_empty((self._levels + 1, directions, m, width))
+        types = torch.from_numpy(np.ascontiguousarray(rows))
+        forward(
+            self._weights, self._clips, values, h, c, batch_sizes,
+            vectors=vectors.contiguous(), types=types, residual=self._residual,
+        )  # fmt: skip
+        return values.unbind(), (h[..., :width], c[..., :dim])
+
+
+class InferenceLayer(nn.Module):
+    """An LSTM layer for prediction only, in torch operators. It has no parameters, and its outputs have no autograd graph.
+
+    Args:
+        layer: the layer of which this one is a copy.
+        compute_dtype: data type of the matrix products.
+    """
+
+    def __init__(self, layer: LSTMLayer, compute_dtype: torch.dtype) -> None:
+        super().__init__()
+        input, recurrent, bias, projection = layer.weights()
+        last = None if projection is None else projection.to(compute_dtype)
+        self._weights = input.to(compute_dtype), recurrent.to(compute_dtype), bias, last
+        self._clips, self._compute_dtype = layer.clips, compute_dtype
+
+    @torch.no_grad()
+    def forward(
+        self, x: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Run both directions like `LSTMLayer.forward`, but in the precision of the layer, even under autocast."""
         with torch.autocast(x.device.type, enabled=False):
-            for level, weights in enumerate(self._plain):
-                y, *state = torch.empty_like(x), h[level], c[level]
-                for steps, rows in blocks(batch_sizes):
-                    settings = batch_sizes[steps], self._clips, self._compute_dtype
-                    y[:, rows], *state, _, _ = _forward(x[:, rows], *weights, *state, *settings)
-                x = x + y if self._skip and level else y
-                outputs.append(x)
-                states.append(state)
-        h, c = (torch.stack(parts) for parts in zip(*states, strict=True))
-        return outputs, h, c
+            y = torch.empty_like(x)
+            for steps, rows in blocks(batch_sizes):
+                settings = batch_sizes[steps], self._clips, self._compute_dtype
+                y[:, rows], h, c, *_ = _forward(x[:, rows], *self._weights, h, c, *settings)
+            return y, h, c
 
 
 class PlainLSTM(torch.autograd.Function):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
-from .lstm import LSTM
+from .lstm import LSTM, State
 from .packing import Lengths, Packing
 from .token_encoder import token_encoder
 
@@ -37,7 +37,7 @@ class PackedOutput:
     packing: Packing
     outputs: Sequence[Tensor]
     """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions."""
-    state: tuple[Tensor, Tensor]
+    state: State
     """LSTM states h (L, 2, B, P) and c (L, 2, B, C) after the last time step of each sentence, for L layers of C
     cells."""
 
@@ -135,7 +135,7 @@ class BiLM(nn.Module):
         type_of_word: np.ndarray,
         lengths: Lengths,
         *,
-        state: tuple[Tensor, Tensor] | None = None,
+        state: State | None = None,
         closing: bool = False,
         dropout: float = 0.0,
     ) -> PackedOutput:
@@ -152,11 +152,11 @@ class BiLM(nn.Module):
         """
         packing = Packing.of(lengths, closing=closing)
         sequence = sequences(type_of_word, lengths, len(types) - 2)
-        x = _look_up(types, sequence[packing.positions])
-        state = self._start_state(state, packing, types)
-        outputs, h, c = self.lstm(x, packing.batch_sizes, *state, dropout)
-        ranks = torch.from_numpy(np.argsort(packing.order)).to(types.device)
-        return PackedOutput(sequence, packing, outputs, (h[:, :, ranks], c[:, :, ranks]))
+        values, final = self.lstm(
+            types, sequence[packing.positions], packing.batch_sizes, _by_rank(state, packing.order), dropout
+        )
+        final = _by_rank(final, np.argsort(packing.order))
+        return PackedOutput(sequence, packing, values[1:], final)
 
     def forward_chunks(
         self,
@@ -165,7 +165,7 @@ class BiLM(nn.Module):
         lengths: Lengths,
         max_words: int,
         *,
-        state: tuple[Tensor, Tensor] | None = None,
+        state: State | None = None,
     ) -> Iterator[PackedChunk]:
         """Compute the layers of every word of a batch of sentences, in chunks of consecutive time steps.
 
@@ -185,13 +185,12 @@ class BiLM(nn.Module):
         # Two more words and types, for the boundaries.
         places = sequences(np.arange(n_words), lengths, n_words)[packing.positions]
         rows = np.append(type_of_word, (len(types) - 2, len(types) - 1))[places]
-        h, c = self._start_state(state, packing, types)
+        state = _by_rank(state, packing.order)
         start, boundaries = 0, len(lengths)  # the first step processes the opening boundaries
         for batch_sizes in packing.chunks(max_words):
             end = start + sum(batch_sizes)
-            x = _look_up(types, rows[:, start:end])
-            outputs, h, c = self.lstm(x, batch_sizes, h, c)
-            layers = [layer[:, boundaries:] for layer in (x, *outputs)]
+            values, state = self.lstm(types, rows[:, start:end], batch_sizes, state)
+            layers = [layer[:, boundaries:] for layer in values]
             yield PackedChunk(places[:, start + boundaries : end], layers)
             start, boundaries = end, 0
 
@@ -200,21 +199,13 @@ class BiLM(nn.Module):
         """The device of the parameters. Pass token ids on the CPU, even if the network is on a GPU."""
         return next(self.parameters()).device
 
-    def _start_state(
-        self, state: tuple[Tensor, Tensor] | None, packing: Packing, like: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        if state is not None:
-            order = torch.from_numpy(packing.order).to(like.device)
-            return state[0][:, :, order], state[1][:, :, order]
-        shape = self.config.layers, 2, len(packing.order)
-        return like.new_zeros(*shape, self.config.projection), like.new_zeros(*shape, self.config.dim)
 
-
-def _look_up(types: Tensor, rows: np.ndarray) -> Tensor:
-    """Return the vectors of types by their rows, (..., P)."""
-    index = torch.from_numpy(np.ascontiguousarray(rows)).to(types.device)
-    # Not types[index], because with several threads its backward pass adds in another order each time.
-    return nn.functional.embedding(index, types)
+def _by_rank(state: State | None, order: np.ndarray) -> State | None:
+    """Return the state h and c, (L, 2, B, any), with the sentences in another order."""
+    if state is None:
+        return None
+    index = torch.from_numpy(order).to(state[0].device)
+    return state[0][:, :, index], state[1][:, :, index]
 
 
 @contextlib.contextmanager

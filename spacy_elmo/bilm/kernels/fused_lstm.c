@@ -27,7 +27,7 @@ typedef struct {
 } LayerWeights;
 
 typedef struct {
-    int64_t parts;      /* the work of a thread is one part of the sequences of both directions */
+    int64_t parts; /* each thread processes one part of the sequences of all directions */
     int64_t layers, directions, steps;
     const int64_t *rows; /* (steps,) number of sequences at each step, which never increases */
     int64_t sequences;
@@ -35,19 +35,20 @@ typedef struct {
     int64_t columns;             /* size of x and h */
     const LayerWeights *weights; /* (layers, directions) */
     double cell_clip, out_clip;
-    int64_t residual; /* 1: from the second layer on, the output of a layer is h + x, not h */
-    const float *x;   /* (directions, M, columns) input of the first layer */
-    float *outputs;   /* (layers, directions, M, columns) */
-    float *h;         /* (layers, directions, B, width) input: before the first step; output: after the last step */
-    float *c;         /* (layers, directions, B, dim), as h */
-    void *xh;         /* (directions, B, 2 width) [x ; h] of the current step */
-    void *hiddens;    /* (directions, B, dim) sigmoid(o) tanh(c) of the current step; their distance is `hidden_step` numbers */
-    int64_t hidden_step;
-    void *window;  /* (parts, WINDOW, width) scratch: x */
-    float *inputs; /* (parts, WINDOW, 4 dim) scratch: b + x W_x */
-    /* For a backward pass, of one direction of one layer; otherwise NULL. Then `xh` and `hiddens` have M rows, too. */
-    void *gates;  /* (M, 4 dim) gates after their activations */
-    float *cells; /* (M, dim) c after each step */
+    int64_t residual;     /* 1: from the second layer on, the output of a layer is h + x, not h */
+    const float *vectors; /* (any, columns) */
+    const int64_t *types; /* (directions, M) the row of `vectors` that is the input of each packed row; or NULL */
+    float *values;        /* (layers + 1, directions, M, columns) the input, if `types` is NULL; output: the input, then the
+                             output of each layer */
+    float *h;             /* (layers, directions, B, width) input: before the first step; output: after the last step */
+    float *c;             /* (layers, directions, B, dim), as h */
+    int64_t hidden_step;  /* distance of the rows of `hiddens` */
+    float *scratch;       /* numbers: parts WINDOW (4 dim + width) + directions B (2 width + hidden_step) */
+    /* For a backward pass, of one direction of one layer; otherwise NULL: */
+    void *xh;      /* (M, 2 width) [x ; h] */
+    void *hiddens; /* (M, dim) sigmoid(o) tanh(c) */
+    void *gates;   /* (M, 4 dim) gates after their activations */
+    float *cells;  /* (M, dim) c after each step */
 } FusedForward;
 
 typedef struct {

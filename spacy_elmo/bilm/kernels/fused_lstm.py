@@ -14,11 +14,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import functions, half_of, pack, padded, rows_apart, weight_gradient
+from .native import ROW_GAP, functions, half_of, pack, padded, rows_apart, weight_gradient
 
 _ROWS_PER_BLOCK = 512
 _WINDOW = 64  # as in fused_lstm.c
@@ -34,25 +35,12 @@ class Clips(NamedTuple):
     out: float | None
 
 
-class Forward(NamedTuple):
-    """Results of a forward pass of L layers in D directions over B packed sequences with M time steps in total.
+class Kept(NamedTuple):
+    """Activations of one direction of a layer for the backward pass, over packed sequences with M time steps in total.
 
     P and C are the sizes of the output h and the cell state c; P' and C' are P and C, rounded up to a
     multiple of 16. `xh`, `hiddens` and `gates` have the data type of the products, the others are float32.
     """
-
-    outputs: Tensor
-    """The output h after each time step, (L, D, M, P), with the residual connection."""
-    h: Tensor
-    """The output h after the last time step of each sequence, (L, D, B, P), without the residual connection."""
-    c: Tensor
-    """The cell state c after the last time step of each sequence, (L, D, B, C)."""
-    kept: Kept | None
-    """Activations of one direction of one layer for the backward pass."""
-
-
-class Kept(NamedTuple):
-    """Activations of one direction of a layer for the backward pass; see `Forward`."""
 
     xh: Tensor
     """For each time step of each sequence, the input x and the previous output h, concatenated: (M, 2P')."""
@@ -96,7 +84,7 @@ class ForwardWeights:
             last = None if projection is None else pack([projection[:, None]], compute_dtype)
             for panels in (gates, last):
                 self._tensors += [panels, half_of(panels) if half and panels is not None else None]
-            bias = _widened(direction.bias.view(4, -1), padded(len(direction.bias) // 4))
+            bias = widened(direction.bias.view(4, -1), padded(len(direction.bias) // 4))
             self._tensors.append(bias.view(4, -1, 16).transpose(0, 1).contiguous())
         self.table = torch.tensor(
             [0 if t is None else t.data_ptr() for t in self._tensors],
@@ -133,43 +121,35 @@ def pack_backward(
 
 
 def forward(
-    weights: ForwardWeights, clips: Clips, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int],
-    *, residual: bool = False, keep: bool = False,
-) -> Forward:  # fmt: skip
+    weights: ForwardWeights, clips: Clips, values: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int],
+    *, vectors: Tensor | None = None, types: Tensor | None = None, residual: bool = False, kept: Kept | None = None,
+) -> None:  # fmt: skip
     """Run L layers of an LSTM in D directions, with output size P and cell state size C, over B sequences, packed
-    as in torch's `PackedSequence`.
+    as in torch's `PackedSequence`, with M time steps in total. All tensors are contiguous.
 
     Args:
         clips: limits of the magnitudes of c and h.
-        x: the inputs of all time steps of all sequences, (D, time steps, P).
-        h, c: the output (L, D, B, P) and the cell state (L, D, B, C) before the first time step. The longest sequence
-            comes first. The tensors are not changed.
+        values: (L + 1, D, M, P) the inputs, and space for the output of each layer.
+        h, c: the output (L, D, B, P') and the cell state (L, D, B, C') before the first time step, with columns of zeros
+            up to a multiple of 16. Both are overwritten with the state after the last time step of each sequence. The
+            longest sequence comes first.
         batch_sizes: number of sequences that have a first, second, ... time step.
+        vectors, types: (any, P) vectors, and the rows of those that are the inputs, (D, M) integers; None: the inputs
+            are already in `values`.
         residual: from the second layer on, the output of a layer is h + x.
-        keep: whether to keep the activations for `backward`. Then L and D must be 1.
+        kept: the activations of the only layer and direction are also written to these tensors, except `outputs`.
     """
-    (directions, m, width), (levels, _, batch, dim) = x.shape, c.shape
-    wide_dim, wide_width, compute_dtype = padded(dim), padded(width), weights.compute_dtype
-    x, h = x.contiguous(), _widened(h, wide_width).clone(memory_format=torch.contiguous_format)
-    c = _widened(c, wide_dim).clone(memory_format=torch.contiguous_format)
-    rows, threads = m if keep else directions * batch, torch.get_num_threads()
-    xh = x.new_empty((rows, 2 * wide_width), dtype=compute_dtype)
-    hiddens = rows_apart((rows, wide_dim), compute_dtype)
-    window = x.new_empty((threads, _WINDOW, wide_width), dtype=compute_dtype)
-    inputs = x.new_empty((threads, _WINDOW, 4 * wide_dim))
-    gates = x.new_empty((m, 4 * wide_dim), dtype=compute_dtype) if keep else None
-    cells = x.new_empty((m, wide_dim)) if keep else None
-    outputs = x.new_empty((levels, *x.shape))
-    steps = torch.tensor(batch_sizes, dtype=torch.int64, device="cpu")
-    functions("fused_forward")[compute_dtype](
-        threads, levels, directions, len(batch_sizes), steps, batch, wide_dim, wide_width, width,
-        weights.table, *map(_limit, clips), residual, x, outputs, h, c,
-        xh, hiddens, hiddens.stride(0), window, inputs, gates, cells,
+    (levels, directions, m, width), (_, _, batch, dim), wide_width = values.shape, c.shape, h.shape[3]
+    threads = torch.get_num_threads()
+    hidden_step = dim + ROW_GAP
+    window, step = threads * _WINDOW, directions * batch
+    scratch = values.new_empty(window * (4 * dim + wide_width) + step * (2 * wide_width + hidden_step))
+    xh, hiddens, gates, cells = kept[:4] if kept else (None, None, None, None)
+    functions("fused_forward")[weights.compute_dtype](
+        threads, levels - 1, directions, len(batch_sizes), torch.from_numpy(np.array(batch_sizes, dtype=np.int64)),
+        batch, dim, wide_width, width, weights.table, *map(_limit, clips), residual,
+        vectors, types, values, h, c, hidden_step, scratch, xh, hiddens, gates, cells,
     )  # fmt: skip
-    kept = None
-    if gates is not None and cells is not None:
-        kept = Kept(xh, hiddens, gates, cells, outputs[0, 0])
-    return Forward(outputs, h[..., :width], c[..., :dim], kept)
 
 
 def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
@@ -212,8 +192,8 @@ def backward(
     threads = torch.get_num_threads()
     dbias = dgiven.new_zeros((threads, 4 * wide_dim))
     steps = torch.tensor(batch_sizes, dtype=torch.int64, device="cpu")
-    dgiven, outputs = (_widened(t, wide_width).contiguous() for t in (dgiven, kept.outputs))
-    first_cells = _widened(first_cells, wide_dim).contiguous()
+    dgiven, outputs = (widened(t, wide_width) for t in (dgiven, kept.outputs))
+    first_cells = widened(first_cells, wide_dim)
     functions("fused_backward")[weights.gates.dtype](
         threads, len(batch_sizes), steps, wide_dim, wide_width, *weights, *map(_limit, clips),
         kept.gates, kept.cells, first_cells, outputs, dgiven,
@@ -232,19 +212,21 @@ class FusedLSTM(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """Run one direction over packed sequences. For the arguments, see `lstm.PlainLSTM`, without the dimension D;
         all tensors are float32."""
-        weights = _one_direction(input, recurrent, bias, projection, compute_dtype)
+        direction = Direction(input, recurrent, bias, projection)
+        weights = ForwardWeights([[direction]], compute_dtype, half=False)
+        saved: list[Tensor] = []
         if len(x) <= MAX_KEPT_ROWS:
-            result = _run(weights, clips, x, h, c, batch_sizes)
-            y, last_h, last_c, kept = result.outputs[0, 0], result.h[0, 0], result.c[0, 0], result.kept
-            assert kept is not None
-            saved = [c, *kept]
+            kept, last_h, last_c = _run(weights, clips, x, h, c, batch_sizes)
+            y, saved = kept.outputs, [c, *kept]
         else:
-            y, last_h, last_c, saved = torch.empty_like(x), h, c, []
+            y, last_h, last_c = torch.empty_like(x), h, c
             for steps, part in blocks(batch_sizes):
                 n = batch_sizes[steps.start]
                 saved += [last_h[:n], last_c[:n]]
-                result = _run(weights, clips, x[part], last_h, last_c, batch_sizes[steps])
-                y[part], last_h, last_c = result.outputs[0, 0], result.h[0, 0], result.c[0, 0]
+                kept, last_h, last_c = _run(
+                    weights, clips, x[part], last_h, last_c, batch_sizes[steps]
+                )
+                y[part] = kept.outputs
         ctx.save_for_backward(x, input, recurrent, bias, projection, *saved)
         ctx.batch_sizes, ctx.clips = batch_sizes, clips
         ctx.compute_dtype, ctx.sequences = compute_dtype, len(h)
@@ -312,37 +294,45 @@ def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Kept]]:
         c, *kept = saved
         yield ctx.batch_sizes, slice(0, len(x)), c, Kept(*kept)
         return
-    weights = _one_direction(input, recurrent, bias, projection, ctx.compute_dtype)
+    direction = Direction(input, recurrent, bias, projection)
+    weights = ForwardWeights([[direction]], ctx.compute_dtype, half=False)
     states = zip(saved[::2], saved[1::2], strict=True)
     for (steps, part), (h, c) in reversed(list(zip(blocks(ctx.batch_sizes), states, strict=True))):
         batch_sizes = ctx.batch_sizes[steps]
-        again = _run(weights, ctx.clips, x[part], h, c, batch_sizes).kept
-        assert again is not None
-        yield batch_sizes, part, c, again
-
-
-def _one_direction(
-    input: Tensor, recurrent: Tensor, bias: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
-) -> ForwardWeights:  # fmt: skip
-    direction = Direction(input, recurrent, bias, projection)
-    return ForwardWeights([[direction]], compute_dtype, half=False)
+        kept, _, _ = _run(weights, ctx.clips, x[part], h, c, batch_sizes)
+        yield batch_sizes, part, c, kept
 
 
 def _run(
     weights: ForwardWeights, clips: Clips, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
-) -> Forward:  # fmt: skip
-    """Run one direction of one layer, and keep the activations. `x`, `h` and `c` have no dimensions for these."""
-    return forward(weights, clips, x[None], h[None, None], c[None, None], batch_sizes, keep=True)
+) -> tuple[Kept, Tensor, Tensor]:  # fmt: skip
+    """Run one direction of one layer. Return its activations, and h and c after the last time step of each sequence.
+    The shapes are (M, P), (B, P) and (B, C)."""
+    (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.compute_dtype
+    wide_width, wide_dim = padded(width), padded(dim)
+    values = x.new_empty((2, 1, m, width))
+    values[0] = x
+    kept = Kept(
+        x.new_empty((m, 2 * wide_width), dtype=compute_dtype),
+        rows_apart((m, wide_dim), compute_dtype),
+        x.new_empty((m, 4 * wide_dim), dtype=compute_dtype),
+        x.new_empty((m, wide_dim)),
+        values[1, 0],
+    )
+    last_h, last_c = widened(h, wide_width), widened(c, wide_dim)
+    forward(weights, clips, values, last_h[None, None], last_c[None, None], batch_sizes, kept=kept)
+    return kept, last_h[:, :width], last_c[:, :dim]
 
 
 def _by_gate(weight: Tensor) -> Tensor:
     return weight.reshape(len(weight), 4, -1)
 
 
-def _widened(rows: Tensor, columns: int) -> Tensor:
-    """Pad the last dimension with zeros to the size `columns`."""
-    more = columns - rows.shape[-1]
-    return torch.nn.functional.pad(rows, (0, more)) if more else rows
+def widened(rows: Tensor, columns: int) -> Tensor:
+    """Return a contiguous copy in which the last dimension is padded with zeros to the size `columns`."""
+    copied = rows.new_zeros((*rows.shape[:-1], columns))
+    copied[..., : rows.shape[-1]] = rows
+    return copied
 
 
 def _limit(clip: float | None) -> float:

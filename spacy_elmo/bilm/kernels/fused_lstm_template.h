@@ -23,14 +23,18 @@ INLINE void NAMED(convert)(const float *from, int64_t columns, NUMBER *to) {
     }
 }
 
-/* The numbers of one direction of one layer; see FusedForward. */
+/* One direction of one layer; see FusedForward. */
 typedef struct {
     const FusedForward *args;
     const LayerWeights *weights;
     const float *x;
     float *outputs, *h, *c;
-    NUMBER *xh, *hiddens;
     int residual;
+    /* Of the current step, or of all steps for a backward pass. */
+    NUMBER *xh, *hiddens;
+    /* Of the steps whose inputs are known. */
+    NUMBER *window;
+    float *inputs;
 } NAMED(Layer);
 
 /* Gates of one vector of cells after their activations, the new state c, and `hidden` = sigmoid(o) tanh(c). */
@@ -108,7 +112,7 @@ TARGET static void NAMED(next_h)(const NAMED(Layer) *layer, int64_t rows, const 
 /* Compute b + x W_x for the sequences first, ..., last - 1 in the next steps, until the window is full or the sequences have
    ended. Return the step after these steps. */
 TARGET static int64_t NAMED(inputs_of_steps)(const NAMED(Layer) *layer, int64_t step, int64_t offset, int64_t first,
-                                             int64_t last, NUMBER *window, float *inputs) {
+                                             int64_t last) {
     const FusedForward *args = layer->args;
     const int64_t width = args->width, columns = args->columns;
     int64_t count = 0;
@@ -116,21 +120,20 @@ TARGET static int64_t NAMED(inputs_of_steps)(const NAMED(Layer) *layer, int64_t 
         const int64_t rows = least(args->rows[step], last) - first;
         if (count + rows > WINDOW) break;
         for (int64_t r = 0; r < rows; r++)
-            NAMED(convert)(layer->x + (offset + first + r) * columns, columns, window + (count + r) * width);
+            NAMED(convert)(layer->x + (offset + first + r) * columns, columns, layer->window + (count + r) * width);
         count += rows, offset += args->rows[step];
     }
-    NAMED(product)(count, width, window, width, args->dim / PANEL * GATES, layer->weights->gates, 2 * width, inputs,
-                   GATES * args->dim, layer->weights->bias);
+    NAMED(product)(count, width, layer->window, width, args->dim / PANEL * GATES, layer->weights->gates, 2 * width,
+                   layer->inputs, GATES * args->dim, layer->weights->bias);
     return step;
 }
 
 /* Run all steps of the sequences first, ..., last - 1 of one direction of one layer. */
-TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t first, int64_t last, NUMBER *window,
-                                            float *inputs) {
+TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t first, int64_t last) {
     const FusedForward *args = layer->args;
     const LayerWeights *weights = layer->weights;
     const int64_t dim = args->dim, width = args->width, columns = args->columns, inner = 2 * width;
-    float scratch[CHUNK * COLUMNS], *known_inputs = inputs;
+    float scratch[CHUNK * COLUMNS], *known_inputs = layer->inputs;
     int64_t offset = 0, known_steps = 0;
     for (int64_t rank = first; rank < last; rank++)
         NAMED(convert)(layer->h + rank * width, width, layer->xh + rank * inner + width);
@@ -144,8 +147,8 @@ TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t f
             NAMED(convert)(layer->x + (row + r) * columns, columns, xh + r * inner);
         const int few = rows <= FEW;
         if (few && step >= known_steps) {
-            known_steps = NAMED(inputs_of_steps)(layer, step, offset, first, last, window, inputs);
-            known_inputs = inputs;
+            known_steps = NAMED(inputs_of_steps)(layer, step, offset, first, last);
+            known_inputs = layer->inputs;
         }
         const int64_t known = few ? width : 0, sum_step = few ? GATES * dim : COLUMNS;
         for (int64_t k = 0; k < dim; k += PANEL) {
@@ -284,24 +287,45 @@ TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t 
     }
 }
 
-TARGET static void NAMED(forward_parts)(const void *arguments, int64_t first, int64_t last) {
+/* Copy the inputs of the sequences first, ..., last - 1 of one direction. `types` and `x` are those of this direction. */
+static void NAMED(look_up)(const FusedForward *args, int64_t first, int64_t last, const int64_t *types, float *x) {
+    const int64_t columns = args->columns;
+    for (int64_t step = 0, offset = 0; step < args->steps; offset += args->rows[step++])
+        for (int64_t row = offset + first; row < offset + least(args->rows[step], last); row++)
+            memcpy(x + row * columns, args->vectors + types[row] * columns, columns * sizeof *x);
+}
+
+static void NAMED(forward_part)(const FusedForward *args, int64_t part, int64_t direction) {
+    const int64_t from = border_in_direction(args, direction, part), to = border_in_direction(args, direction, part + 1);
+    const int64_t all = sum(args->steps, args->rows), size = all * args->columns;
+    const int64_t window = WINDOW * args->width, inputs = WINDOW * GATES * args->dim;
+    NUMBER *numbers = (NUMBER *)(args->scratch + args->parts * inputs), *rest = numbers + args->parts * window;
+    if (args->types != NULL) NAMED(look_up)(args, from, to, args->types + direction * all, args->values + direction * size);
+    for (int64_t level = 0; level < args->layers && from < to; level++) {
+        const int64_t index = level * args->directions + direction, first = direction * args->sequences;
+        NAMED(Layer) layer = {
+            .args = args,
+            .weights = args->weights + index,
+            .x = args->values + index * size,
+            .outputs = args->values + (index + args->directions) * size,
+            .h = args->h + index * args->sequences * args->width,
+            .c = args->c + index * args->sequences * args->dim,
+            .residual = args->residual && level > 0,
+            .xh = rest + first * 2 * args->width,
+            .hiddens = rest + args->directions * args->sequences * 2 * args->width + first * args->hidden_step,
+            .window = numbers + part * window,
+            .inputs = args->scratch + part * inputs,
+        };
+        if (args->gates != NULL) layer.xh = args->xh, layer.hiddens = args->hiddens;
+        NAMED(forward_sequences)(&layer, from, to);
+    }
+}
+
+static void NAMED(forward_parts)(const void *arguments, int64_t first, int64_t last) {
     const FusedForward *args = arguments;
-    const int64_t size = sum(args->steps, args->rows) * args->columns, batch = args->sequences;
     for (int64_t part = first; part < last; part++)
-        for (int64_t direction = 0; direction < args->directions; direction++) {
-            const int64_t from = border_in_direction(args, direction, part), to = border_in_direction(args, direction, part + 1);
-            for (int64_t level = 0; level < args->layers && from < to; level++) {
-                const int64_t index = level * args->directions + direction, kept = args->gates == NULL ? batch : 0;
-                const NAMED(Layer) layer = {
-                    args, args->weights + index,
-                    level == 0 ? args->x + direction * size : args->outputs + (index - args->directions) * size,
-                    args->outputs + index * size, args->h + index * batch * args->width, args->c + index * batch * args->dim,
-                    (NUMBER *)args->xh + direction * kept * 2 * args->width,
-                    (NUMBER *)args->hiddens + direction * kept * args->hidden_step, args->residual && level > 0};
-                NAMED(forward_sequences)(&layer, from, to, (NUMBER *)args->window + part * WINDOW * args->width,
-                                         args->inputs + part * WINDOW * GATES * args->dim);
-            }
-        }
+        for (int64_t direction = 0; direction < args->directions; direction++)
+            NAMED(forward_part)(args, part, direction);
 }
 
 static void NAMED(backward_parts)(const void *arguments, int64_t first, int64_t last) {

@@ -35,6 +35,9 @@ of the variable is one of `processors()`, or "portable". The bits of float32 res
 _KINDS = ("avx512", "avx2", "neon", "portable")
 """The instruction sets for which kernels are compiled, fastest first. "portable" is plain C."""
 _PANEL = 16
+ROW_GAP = 32
+"""Numbers between two rows of a matrix. A matrix product reads several rows at once. Without the gap, rows at a distance
+of a power of two would compete for the same few lines of the processor's cache."""
 # Rows and columns that are packed at once, as in weight_gradient.c.
 _GRADIENT_ROWS, _GRADIENT_COLUMNS = 1024, 256
 
@@ -212,13 +215,9 @@ def half_of(panels: Tensor) -> Tensor | None:
 
 
 def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Allocate a matrix with a gap in memory after each row.
-
-    A matrix product reads several rows at once. Without the gap, rows at a distance of a power of two would
-    compete for the same few lines of the processor's cache.
-    """
+    """Allocate a matrix with a gap in memory after each row (see `ROW_GAP`)."""
     rows, columns = shape
-    return torch.empty((rows, columns + 32), dtype=dtype, device="cpu")[:, :columns]
+    return torch.empty((rows, columns + ROW_GAP), dtype=dtype, device="cpu")[:, :columns]
 
 
 def padded(size: int, to: int = _PANEL) -> int:
