@@ -73,15 +73,16 @@ def forward(model: BiLM, sentences: Sequence[Sequence[str]], **options: Any) -> 
     types, words, lengths = batch(model, sentences)
     packed = model.forward_packed(types, words, lengths, **options)
     is_word = packed.sequence < len(types) - 2
-    layers = [types[packed.sequence[is_word]].repeat(1, 2)]
-    for y in packed.outputs:
+    layers = [torch.as_tensor(types)[packed.sequence[is_word]].repeat(1, 2)]
+    for y in map(torch.as_tensor, packed.outputs):
         by_place = [y.new_zeros(len(is_word), y.shape[2]) for _ in y]
         for direction, places in enumerate(packed.packing.positions):
             by_place[direction] = by_place[direction].index_copy(
                 0, torch.from_numpy(places).to(y.device), y[direction]
             )
         layers.append(torch.cat(by_place, 1)[is_word])
-    return Output(torch.stack(layers), packed.state)
+    h, c = map(torch.as_tensor, packed.state)
+    return Output(torch.stack(layers), (h, c))
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -207,6 +208,7 @@ class CharacterCNN(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """Compute the features of each word from its character ids: (words, max_characters) integers ->
         (words, n_filters)."""
+        ids = ids.to(self.characters.device)
         if not len(ids):
             return self.characters.new_zeros((0, self.config.n_filters))
         x = self._convolve(ids)
@@ -217,12 +219,12 @@ class CharacterCNN(nn.Module):
     def _convolve(self, ids: Tensor) -> Tensor:
         # Padding takes part in the maximum, so a word must not be cropped to its length. But behind its length plus the
         # widest filter, all windows contain only padding, so cropping there changes no result.
-        lengths = (ids != self.padding).sum(1)
-        lengths += max(width for width, _ in self.config.filters)
-        lengths.clamp_(max=self.config.max_characters)
+        widest = max(width for width, _ in self.config.filters)
         activation = self.config.activation
         if self.packed is not None:
-            return _convolve(self.packed, ids, lengths, activation, with_winners=False)[0]
+            used = np.minimum((ids.numpy() != self.padding).sum(1) + widest, ids.shape[1])
+            return _convolve(self.packed, ids, torch.from_numpy(used), activation)[0]
+        lengths = ((ids != self.padding).sum(1) + widest).clamp_(max=ids.shape[1])
         compute_dtype = matmul_dtype(self.characters)
         if compute_dtype in functions("convolution", self.characters):
             parameters = self.convolution_parameters()
@@ -288,6 +290,7 @@ class PackedFilters(NamedTuple):
     biases: Tensor
     widths: Tensor
     numbers: Tensor
+    features: int
 
 
 def pack_filters(
@@ -298,16 +301,15 @@ def pack_filters(
     table = _padded_columns(characters[..., None])[..., 0].contiguous()
     weights = [pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide]
     starts = [nn.functional.pad(bias, (0, padded(len(bias)) - len(bias))) for bias in biases]
-    shape = _shape(filters)
+    shape = *_shape(filters), sum(map(len, biases))
     return PackedFilters(table.to(compute_dtype), torch.cat(weights), torch.cat(starts), *shape)
 
 
 def _convolve(
-    packed: PackedFilters, ids: Tensor, lengths: Tensor, activation: str, *, with_winners: bool
+    packed: PackedFilters, ids: Tensor, lengths: Tensor, activation: str, *, with_winners: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """Return the result of `maxima`, and the position of each maximum."""
-    (words, columns), dim = ids.shape, packed.characters.shape[1]
-    features = int(packed.numbers.sum())
+    (words, columns), dim, features = ids.shape, packed.characters.shape[1], packed.features
     pooled = packed.biases.new_empty((words, features))
     winners = torch.empty_like(pooled, dtype=torch.int32) if with_winners else None
     scratch = packed.characters.new_empty((words, columns, dim))

@@ -35,7 +35,6 @@ from .kernels.fused_lstm import (
     blocks,
     forward,
     has_fused_lstm,
-    widened,
 )
 from .kernels.native import padded
 
@@ -165,11 +164,12 @@ class LSTMLayer(nn.Module):
                 if not fused:
                     return InferenceLayer(self, compute_dtype)(x, batch_sizes, h, c)
                 rows = np.arange(2 * x.shape[1]).reshape(2, -1)
-                vectors, state = x.reshape(-1, x.shape[2]), (h[None], c[None])
-                values, (h, c) = InferenceLSTM([self], compute_dtype)(
-                    vectors, rows, batch_sizes, state
+                state = h.detach()[None], c.detach()[None]
+                values, (last_h, last_c) = InferenceLSTM([self], compute_dtype)(
+                    x.detach().reshape(-1, x.shape[2]), rows, batch_sizes, state
                 )
-                return values[1], h[0], c[0]
+                y, h, c = (torch.from_numpy(array) for array in (values[1], last_h[0], last_c[0]))
+                return y, h, c
             settings = batch_sizes, self.clips, compute_dtype
             if not fused:
                 return PlainLSTM.apply(x, *self.weights(), h, c, *settings)
@@ -223,29 +223,31 @@ class InferenceLSTM(nn.Module):
         self._levels, self._dim = len(layers), layers[0].bias.shape[1] // 4
         self._clips, self._residual = layers[0].clips, residual
 
-    @torch.no_grad()
     def forward(
         self,
-        vectors: Tensor,
+        vectors: Any,
         rows: np.ndarray,
         batch_sizes: list[int],
-        state: State | None = None,
+        state: Any = None,
         dropout: float = 0.0,
-    ) -> tuple[Sequence[Tensor], State]:
-        """Run the layers like `LSTM.forward`, but in their own precision, even under autocast. There is no dropout."""
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        """Run the layers like `LSTM.forward`, but with NumPy arrays, and in their own precision, even under autocast. There
+        is no dropout."""
+        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         width, dim, (directions, m) = vectors.shape[1], self._dim, rows.shape
-        if state is None:
-            shape, zeros = (self._levels, directions, max(batch_sizes, default=0)), vectors.new_zeros
-            h, c = zeros((*shape, padded(width))), zeros((*shape, padded(dim)))
-        else:
-            h, c = widened(state[0], padded(width)), widened(state[1], padded(dim))
-        values = vectors.new_empty((self._levels + 1, directions, m, width))
-        types = torch.from_numpy(np.ascontiguousarray(rows))
+        batch = max(batch_sizes, default=0) if state is None else state[0].shape[2]
+        h, c = (
+            np.zeros((self._levels, directions, batch, padded(size)), dtype=np.float32)
+            for size in (width, dim)
+        )
+        if state is not None:
+            h[..., :width], c[..., :dim] = state
+        values = np.empty((self._levels + 1, directions, m, width), dtype=np.float32)
         forward(
             self._weights, self._clips, values, h, c, batch_sizes,
-            vectors=vectors.contiguous(), types=types, residual=self._residual,
+            vectors=vectors, types=np.ascontiguousarray(rows), residual=self._residual,
         )  # fmt: skip
-        return values.unbind(), (h[..., :width], c[..., :dim])
+        return values, (h[..., :width], c[..., :dim])
 
 
 class InferenceLayer(nn.Module):

@@ -123,7 +123,7 @@ class BiLM(nn.Module):
         """Return the vectors of K types, and of the start and the end of a sentence: (K + 2, P). `token_ids` are the
         token ids of the types."""
         boundaries = self.token_ids(self.encoder.boundaries)
-        return self.encoder(torch.cat([token_ids, boundaries]).to(self.device))
+        return self.encoder(torch.cat([token_ids, boundaries]))
 
     def encode_words(self, words: Sequence[str]) -> Tensor:
         """Return the result of `encode` for the types `words`, which a network for inference caches."""
@@ -204,8 +204,7 @@ def _by_rank(state: State | None, order: np.ndarray) -> State | None:
     """Return the state h and c, (L, 2, B, any), with the sentences in another order."""
     if state is None:
         return None
-    index = torch.from_numpy(order).to(state[0].device)
-    return state[0][:, :, index], state[1][:, :, index]
+    return state[0][:, :, order], state[1][:, :, order]
 
 
 @contextlib.contextmanager
@@ -215,11 +214,12 @@ def plain_inference(device: torch.device) -> Iterator[None]:
     Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
     could not be used outside of it.
     """
-    with (
-        torch.inference_mode(False),
-        torch.no_grad(),
-        torch.autocast(device.type, enabled=False),
-    ):
+    with torch.no_grad(), contextlib.ExitStack() as stack:
+        # Only if they are on, because each context takes time.
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(False))
+        if torch.is_autocast_enabled(device.type):
+            stack.enter_context(torch.autocast(device.type, enabled=False))
         yield
 
 

@@ -3,7 +3,6 @@ longest sentence to the shortest."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -66,8 +65,11 @@ class Packing:
         A time step is never split. If the limit is inside a step, the whole step belongs to the next part. A
         batch of at most `max_words` words is one part.
         """
-        last = np.cumsum(self.batch_sizes) - len(self.order) - 1
-        parts = np.maximum(last, 0) // max_words
-        starts = (np.flatnonzero(parts[1:] != parts[:-1]) + 1).tolist()
-        for start, end in itertools.pairwise(sorted({0, *starts, len(self.batch_sizes)})):
-            yield self.batch_sizes[start:end]
+        start, words, limit = 0, -len(self.order), max_words
+        for end, n in enumerate(self.batch_sizes):
+            words += n
+            if words > limit:
+                yield self.batch_sizes[start:end]
+                start, limit = end, -(-words // max_words) * max_words
+        if self.batch_sizes:
+            yield self.batch_sizes[start:]

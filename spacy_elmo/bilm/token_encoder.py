@@ -29,7 +29,8 @@ _CAPACITY = 1 << 15
 
 class TokenEncoder(nn.Module, ABC):
     """Base class of token encoders, which compute layer 0 of the biLM, the context-free vectors of words. Calling
-    the module computes the vectors of words, (words, projection), from the result of the method `ids`."""
+    the module computes the vectors of words, (words, projection), from the result of the method `ids`, which may be on
+    the CPU, even if the module is on a GPU."""
 
     boundaries: tuple[str, str] = (BOS, EOS)
     """The words that mark the start and the end of a sentence, such as `<S>` and `</S>`."""
@@ -51,10 +52,11 @@ class TokenEncoder(nn.Module, ABC):
 
     def vectors(self, words: Sequence[str]) -> Tensor:
         """Return word vectors, (words, projection)."""
-        device = next(self.parameters()).device
-        starts = range(0, max(len(words), 1), _WORDS_PER_BLOCK)
+        if len(words) <= _WORDS_PER_BLOCK:
+            return self(self.ids(words))
+        starts = range(0, len(words), _WORDS_PER_BLOCK)
         parts = [words[start : start + _WORDS_PER_BLOCK] for start in starts]
-        return torch.cat([self(self.ids(part).to(device)) for part in parts])
+        return torch.cat([self.vectors(part) for part in parts])
 
     def prepare_for_inference(self, precision: Precision) -> nn.Module:
         """Return a token encoder for prediction only, on a CPU, with prepacked matrices and a cache of vectors."""
@@ -122,7 +124,7 @@ class WordEncoder(TokenEncoder):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Look up rows of the embedding matrix: (words,) integers -> (words, projection)."""
-        return nn.functional.embedding(ids, self.words)
+        return nn.functional.embedding(ids.to(self.words.device), self.words)
 
 
 class ManyLangsEncoder(TokenEncoder):
@@ -192,7 +194,7 @@ class ManyLangsEncoder(TokenEncoder):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Compute word vectors, (words, projection), from the result of the method `ids`."""
-        features = []
+        features, ids = [], ids.to(self.projection.bias.device)
         if self.words is not None:
             features.append(nn.functional.embedding(ids[:, 0], self.words))
         if self.cnn is not None:
@@ -217,10 +219,10 @@ def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
     ids[:, 1:-1][positions < lengths[:, None]] = np.frombuffer(b"".join(raw), dtype=np.uint8)
     ids[:, 0] = _WORD_START
     ids[np.arange(len(raw)), lengths + 1] = _WORD_END
-    for boundary, character in ((BOS, _SENTENCE_START), (EOS, _SENTENCE_END)):
-        rows = [row for row, word in enumerate(words) if word == boundary]
-        ids[rows] = BYTE_PADDING
-        ids[rows, :3] = (_WORD_START, character, _WORD_END)
+    for row, word in enumerate(words):
+        if word in (BOS, EOS):
+            ids[row] = BYTE_PADDING
+            ids[row, :3] = _WORD_START, _SENTENCE_START if word == BOS else _SENTENCE_END, _WORD_END
     return ids
 
 
@@ -308,20 +310,19 @@ class TokenCache(nn.Module):
         return self.encoder(ids)
 
     @torch.no_grad()
-    def vectors(self, words: Sequence[str]) -> Tensor:
+    def vectors(self, words: Sequence[str]) -> np.ndarray:
         """Return word vectors, (words, projection), from the cache or from the encoder."""
         keys, store = [word[: self._longest] for word in words], self._store
         if store is None:
-            vectors = self.encoder.vectors(keys)
+            vectors = self.encoder.vectors(keys).numpy()
             store = self._store = _Store(self._capacity, vectors)
             store.add(keys, vectors)
             return vectors
         rows = store.find(keys)
-        vectors = store.vectors.index_select(0, torch.from_numpy(rows.clip(0)))
-        if len(missing := np.flatnonzero(rows < 0)):
-            new = [keys[index] for index in missing.tolist()]
-            encoded = self.encoder.vectors(new)
-            vectors[torch.from_numpy(missing)] = encoded
+        vectors = store.vectors[rows]
+        if missing := [index for index, row in enumerate(rows) if row < 0]:
+            new = [keys[index] for index in missing]
+            encoded = vectors[missing] = self.encoder.vectors(new).numpy()
             if len(store) + len(new) > self._capacity:
                 store = self._store = _Store(self._capacity, vectors)
                 store.add(keys, vectors)
@@ -336,11 +337,11 @@ class _Store:
 
     Args:
         capacity: number of rows of the matrix.
-        like: tensor with the same number of columns and the same data type.
+        like: array with the same number of columns and the same data type.
     """
 
-    def __init__(self, capacity: int, like: Tensor) -> None:
-        self.vectors = like.new_empty((capacity, like.shape[1]))
+    def __init__(self, capacity: int, like: np.ndarray) -> None:
+        self.vectors = np.empty((capacity, like.shape[1]), dtype=like.dtype)
         self._rows: dict[str, int] = {}
         self._free = iter(range(capacity))
         self._filled = 0
@@ -349,12 +350,12 @@ class _Store:
         """Return the number of rows that contain a word vector. Two threads may have added the same word."""
         return self._filled
 
-    def find(self, keys: Sequence[str]) -> np.ndarray:
-        """Return the row of each key, (keys,). The row of an unknown key is -1."""
+    def find(self, keys: Sequence[str]) -> list[int]:
+        """Return the row of each key. The row of an unknown key is -1."""
         row_of = self._rows.get
-        return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
+        return [row_of(key, -1) for key in keys]
 
-    def add(self, keys: Sequence[str], vectors: Tensor) -> None:
+    def add(self, keys: Sequence[str], vectors: np.ndarray) -> None:
         """Add the vectors of new keys until the matrix is full. `vectors` has one row for each key."""
         new = {key: index for index, key in enumerate(keys) if key not in self._rows}
         rows = list(itertools.islice(self._free, len(new)))

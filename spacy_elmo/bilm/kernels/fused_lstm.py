@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import ROW_GAP, functions, half_of, pack, padded, rows_apart, weight_gradient
+from .native import ROW_GAP, Array, functions, half_of, pack, padded, rows_apart, weight_gradient
 
 _ROWS_PER_BLOCK = 512
 _WINDOW = 64  # as in fused_lstm.c
@@ -77,6 +77,9 @@ class ForwardWeights:
         self, layers: Sequence[Sequence[Direction]], compute_dtype: torch.dtype, *, half: bool
     ) -> None:
         self.compute_dtype = compute_dtype
+        self.run = functions("fused_forward")[compute_dtype]
+        """The C function."""
+        half = half and compute_dtype == torch.float32
         self._tensors: list[Tensor | None] = []
         for direction in itertools.chain(*layers):
             gates = pack([_by_gate(direction.input), _by_gate(direction.recurrent)], compute_dtype)
@@ -121,11 +124,11 @@ def pack_backward(
 
 
 def forward(
-    weights: ForwardWeights, clips: Clips, values: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int],
-    *, vectors: Tensor | None = None, types: Tensor | None = None, residual: bool = False, kept: Kept | None = None,
+    weights: ForwardWeights, clips: Clips, values: Array, h: Array, c: Array, batch_sizes: Sequence[int],
+    *, vectors: Array | None = None, types: Array | None = None, residual: bool = False, kept: Kept | None = None,
 ) -> None:  # fmt: skip
     """Run L layers of an LSTM in D directions, with output size P and cell state size C, over B sequences, packed
-    as in torch's `PackedSequence`, with M time steps in total. All tensors are contiguous.
+    as in torch's `PackedSequence`, with M time steps in total. All arrays are contiguous.
 
     Args:
         clips: limits of the magnitudes of c and h.
@@ -143,10 +146,11 @@ def forward(
     threads = torch.get_num_threads()
     hidden_step = dim + ROW_GAP
     window, step = threads * _WINDOW, directions * batch
-    scratch = values.new_empty(window * (4 * dim + wide_width) + step * (2 * wide_width + hidden_step))
+    size = window * (4 * dim + wide_width) + step * (2 * wide_width + hidden_step)
+    scratch = np.empty(size, dtype=np.float32)
     xh, hiddens, gates, cells = kept[:4] if kept else (None, None, None, None)
-    functions("fused_forward")[weights.compute_dtype](
-        threads, levels - 1, directions, len(batch_sizes), torch.from_numpy(np.array(batch_sizes, dtype=np.int64)),
+    weights.run(
+        threads, levels - 1, directions, len(batch_sizes), np.array(batch_sizes, dtype=np.int64),
         batch, dim, wide_width, width, weights.table, *map(_limit, clips), residual,
         vectors, types, values, h, c, hidden_step, scratch, xh, hiddens, gates, cells,
     )  # fmt: skip

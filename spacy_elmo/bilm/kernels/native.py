@@ -23,8 +23,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+Array = Tensor | np.ndarray
 
 ABI = 8
 """Version number of the argument lists of the C functions. `setup.py` adds it to their names, so that Python never
@@ -109,11 +112,13 @@ def _with_fields(function: Any) -> Any:
     return lambda *fields: function((ctypes.c_int64 * len(fields))(*map(_bits, fields)))
 
 
-def _bits(field: Tensor | float | None) -> int:
-    """Convert an argument of a C function to an integer of 64 bits: a tensor to the address of its memory, a
+def _bits(field: Array | float | None) -> int:
+    """Convert an argument of a C function to an integer of 64 bits: an array to the address of its memory, a
     float to its bits, and None to 0."""
     if isinstance(field, Tensor):
         return field.data_ptr()
+    if isinstance(field, np.ndarray):
+        return torch.from_numpy(field).data_ptr()  # faster than `field.ctypes.data`
     if isinstance(field, float):
         return struct.unpack("q", struct.pack("d", field))[0]
     return field or 0

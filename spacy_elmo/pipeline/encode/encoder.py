@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from spacy.tokens import Doc
-from thinc.api import Model, xp2torch
+from thinc.api import Model, get_array_module, xp2torch
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
@@ -24,6 +24,7 @@ from .spans import Sequences, batches
 # Docs are processed in groups of this many batches. A group is large enough to sort sentences into batches of one
 # length, and small enough to avoid a second copy of the layers of a whole nlp.pipe buffer.
 _BATCHES_PER_GROUP = 8
+_DIRECTIONS = np.array([[0], [1]])
 
 
 def BiLM_v1(
@@ -167,12 +168,13 @@ def _compute(
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
     max_words = len(sequences.type_of_word) if train else MAX_WORDS
+    # NumPy is faster, but has no gradients and no GPU.
+    target = flat if isinstance(flat, np.ndarray) and not train else torch.from_dlpack(flat)
     with torch.enable_grad() if train else plain_inference(shim.device):
-        target = torch.from_dlpack(flat)
         bilm = shim.bilm if train else shim.bilm_for_inference()
         by_token = target[None] if average else target
         _write_layers(bilm, sequences, by_token, shim.start_state, max_words, average=average)
-    if not train and not is_finite(target):
+    if not train and not _is_finite(flat):
         warnings.warn(
             "The biLM has computed vectors that are not finite, although its weights are finite: intermediate numbers"
             f" were too large for precision {options.precision!r} and dtype {options.dtype!r}. The training of the"
@@ -190,10 +192,17 @@ def _compute(
     return flat.astype(options.dtype, copy=False), backprop
 
 
+def _is_finite(array: Any) -> bool:
+    """Return True if no number is NaN or infinite."""
+    if array.dtype == "float16":  # for which NumPy is slow
+        return is_finite(torch.from_dlpack(array))
+    return bool(get_array_module(array).isfinite(array).all())
+
+
 def _write_layers(
     bilm: BiLM,
     sequences: Sequences,
-    by_token: Tensor,
+    by_token: Any,
     start: StartState | None,
     max_words: int,
     *,
@@ -204,22 +213,24 @@ def _write_layers(
     vectors, rows = by_token, sequences.tokens
     if sequences.overlap:
         # The order in which spans are computed depends on all Docs, so their vectors are added at the end.
-        vectors = by_token.new_empty((len(by_token), len(rows), by_token.shape[2]))
+        shape = len(by_token), len(rows), by_token.shape[2]
+        is_array = isinstance(by_token, np.ndarray)
+        vectors = np.empty(shape, dtype=np.float32) if is_array else by_token.new_empty(shape)
         rows = np.arange(len(rows))
-    half = vectors.shape[2] // 2
-    halves = vectors.view(len(vectors), -1, half)  # for each row, that of the forward and of the backward direction
+    device = by_token.device if isinstance(by_token, Tensor) else torch.device("cpu")
+    # For each row, that of the forward and of the backward direction.
+    halves = vectors.reshape(len(vectors), -1, vectors.shape[2] // 2)
     types = bilm.encode_words(sequences.types)
     for lengths, batch in sequences.batches(max_words):
-        state = None if start is None else start.for_batch(len(lengths), bilm.device)
+        state = None if start is None else start.for_batch(len(lengths), device)
         words = sequences.type_of_word[batch]
         for chunk in bilm.forward_chunks(types, words, lengths, max_words, state=state):
-            layers = [torch.stack(chunk.layers).mean(0)] if average else chunk.layers
-            places = 2 * rows[batch[chunk.places]] + [[0], [1]]
-            index = torch.from_numpy(places.ravel()).to(vectors.device)
+            layers = [sum(chunk.layers) / len(chunk.layers)] if average else chunk.layers
+            index = 2 * rows[batch[chunk.places]] + _DIRECTIONS
             for target, layer in zip(halves, layers, strict=True):
-                target.index_copy_(0, index, layer.flatten(0, 1).to(vectors.dtype))
+                target[index] = layer.to(target.dtype) if isinstance(target, Tensor) else layer
     if sequences.overlap:
-        write_means(by_token, vectors, sequences.tokens)
+        write_means(torch.as_tensor(by_token), torch.as_tensor(vectors), sequences.tokens)
 
 
 def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:

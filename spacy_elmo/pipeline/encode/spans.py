@@ -136,6 +136,8 @@ class Sequences:
     overlap, the index of a token in several spans occurs several times."""
     n_tokens: int
     """Number of tokens of the Docs, including whitespace tokens."""
+    overlap: bool = False
+    """True if some token is in several spans."""
 
     @classmethod
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
@@ -143,6 +145,7 @@ class Sequences:
         types, type_of_token = distinct_words(docs)
         kinds = word_kinds(types)[type_of_token]
         sizes = [len(doc) for doc in docs]
+        overlap = False
         if get_spans in (None, rule_spans):
             # Without a Span for each sentence.
             tokens, spans = np.arange(len(kinds)), np.cumsum(starts_of_kinds(kinds, sizes))
@@ -154,14 +157,10 @@ class Sequences:
                 for span in own
             ]
             spans, tokens = _ranges(*np.array(borders, dtype=np.int64).reshape(-1, 2).T)
+            overlap = bool((np.bincount(tokens) > 1).any())
         is_word = kinds[tokens] & SPACE == 0
         tokens, lengths = tokens[is_word], np.bincount(spans[is_word])
-        return cls(types, lengths[lengths > 0], type_of_token[tokens], tokens, len(kinds))
-
-    @functools.cached_property
-    def overlap(self) -> bool:
-        """True if some token is in several spans."""
-        return bool((np.bincount(self.tokens) > 1).any())
+        return cls(types, lengths[lengths > 0], type_of_token[tokens], tokens, len(kinds), overlap)
 
     def batches(self, max_words: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield batches of spans. A batch has at most `max_words` words, or contains only one longer span.

@@ -228,7 +228,7 @@ def steps_of(model):
     steps: list[list[int]] = []
     shim = shim_of(model)
     for bilm in (shim.bilm, shim.bilm_for_inference()):
-        bilm.lstm.register_forward_pre_hook(lambda _, args: steps.append(args[1]))
+        bilm.lstm.register_forward_pre_hook(lambda _, args: steps.append(args[2]))
     return steps
 
 
