@@ -285,7 +285,7 @@ class BiLMShim(PyTorchShim):
 
 def _parameters_of(module: nn.Module | None) -> list[dict[str, nn.Parameter | None]]:
     """Return the dict with the parameters of each part of a network, because walking through its parts is slow."""
-    return [] if module is None else [part._parameters for part in module.modules()]
+    return [] if module is None else [p._parameters for p in module.modules() if p._parameters]
 
 
 def _change_counters(parameters: list[dict[str, nn.Parameter | None]]) -> list[tuple[int, int]]:

@@ -19,10 +19,16 @@ typedef struct {
 } Packing;
 
 typedef struct {
+    const void *numbers;
+    const uint16_t *half;
+} Panels;
+
+typedef struct {
     int64_t threads, rows, inner, columns;
     const float *left;
     int64_t row_step;
-    const float *panels, *right;
+    Panels panels;
+    const float *right;
     int64_t inner_step, column_step;
     const float *start;
     float *sums;
@@ -30,19 +36,24 @@ typedef struct {
 } Product;
 
 typedef struct {
-    int64_t parts, steps;
-    const int64_t *rows;
-    int64_t dim, width;
-    const void *weights, *projection;
+    Panels gates, projection;
     const float *bias;
+} LayerWeights;
+
+typedef struct {
+    int64_t parts, layers, directions, steps;
+    const int64_t *rows;
+    int64_t sequences, dim, width, columns;
+    const LayerWeights *weights;
     double cell_clip, out_clip;
-    void *xh;
-    float *inputs;
-    float *state;
-    void *hiddens;
+    int64_t residual;
+    const float *vectors;
+    const int64_t *types;
+    float *values, *h, *c;
     int64_t hidden_step;
-    void *gates;
-    float *cells, *outputs;
+    float *scratch;
+    void *xh, *hiddens, *gates;
+    float *cells;
 } Forward;
 
 typedef struct {
@@ -70,6 +81,25 @@ static float *numbers(int64_t count, float scale) {
         x[k] = (float)((int32_t)(state >> 40) - (1 << 23)) * scale / (1 << 23);
     }
     return x;
+}
+
+/* Multiples of 2^-10 from -1/2 to 1/2, which are exact in float16. */
+static float *halves(int64_t count) {
+    float *x = numbers(count, 512);
+    for (int64_t k = 0; k < count; k++)
+        x[k] = roundf(x[k]) / 1024;
+    return x;
+}
+
+static uint16_t *as_half(const float *x, int64_t count) {
+    uint16_t *half = malloc((size_t)count * sizeof *half);
+    for (int64_t k = 0; k < count; k++) {
+        int exponent;
+        const float mantissa = frexpf(fabsf(x[k]), &exponent); /* from 1/2 to 1, times 2^exponent */
+        half[k] = (uint16_t)(x[k] == 0 ? 0 : (exponent + 14) << 10 | ((int)(mantissa * 2048) & 1023));
+        if (x[k] < 0) half[k] |= 0x8000;
+    }
+    return half;
 }
 
 static uint64_t digest(const void *from, size_t bytes) {
@@ -105,7 +135,7 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
         const int64_t rows = sizes[k][0], inner = sizes[k][1], columns = sizes[k][2];
         float *left = numbers(rows * inner, 1), *right = numbers(inner * columns, 1), *bias = numbers(columns, 1);
         float *all = numbers(rows * columns, 0), *some = numbers(rows * columns, 0);
-        product(&(Product){1, rows, inner, columns, left, inner, NULL, right, columns, 1, bias, all, columns});
+        product(&(Product){1, rows, inner, columns, left, inner, {NULL, NULL}, right, columns, 1, bias, all, columns});
         SAY("product", all, rows * columns);
         /* Any number of rows at a time, and the matrix transposed. */
         float *turned = numbers(inner * columns, 0);
@@ -114,7 +144,7 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
                 turned[b * inner + a] = right[a * columns + b];
         for (int64_t row = 0, next = 1; row < rows; row += next++) {
             const int64_t count = next < rows - row ? next : rows - row;
-            product(&(Product){1, count, inner, columns, left + row * inner, inner, NULL, turned, 1, inner, bias,
+            product(&(Product){1, count, inner, columns, left + row * inner, inner, {NULL, NULL}, turned, 1, inner, bias,
                                some + row * columns, columns});
         }
         if (memcmp(all, some, (size_t)(rows * columns) * 4)) printf("%s product depends on its rows\n", variant);
@@ -124,20 +154,37 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
     enum { DIM = 48, WIDTH = 32, STEPS = 9, SEQUENCES = 20 };
     int64_t rows[STEPS], total = 0;
     for (int64_t step = 0; step < STEPS; step++)
-        total += rows[step] = SEQUENCES - 2 * step;
-    float *gates = numbers(2 * WIDTH * 4 * DIM, 0.7f), *last = numbers(DIM * WIDTH, 0.5f), *bias = numbers(4 * DIM, 1);
+        total += rows[step] = step < 7 ? SEQUENCES - 2 * step : 3;
+    float *gates = halves(2 * WIDTH * 4 * DIM), *last = halves(DIM * WIDTH), *bias = numbers(4 * DIM, 1);
     float *packed = numbers(2 * WIDTH * 4 * DIM, 0), *packed_last = numbers(DIM * WIDTH, 0);
     pack(&(Packing){4 * DIM / 16, 2 * WIDTH, 2 * WIDTH, DIM, 4, gates, 4 * DIM, 1, DIM, packed, 2 * WIDTH * 16});
     pack(&(Packing){WIDTH / 16, DIM, DIM, WIDTH, 1, last, WIDTH, 1, 0, packed_last, DIM * 16});
-    float *xh = numbers(total * 2 * WIDTH, 2), *cells = numbers(SEQUENCES * DIM, 3), *kept = numbers(total * 4 * DIM, 0);
-    float *inputs = numbers(total * 4 * DIM, 0), *hiddens = numbers(total * DIM, 0), *all_cells = numbers(total * DIM, 0), *outputs = numbers(total * WIDTH, 0);
-    xh[3] = NAN, xh[2 * WIDTH + 1] = INFINITY, xh[4 * WIDTH + 5] = -1e30f;
-    forward(&(Forward){1, STEPS, rows, DIM, WIDTH, packed, packed_last, bias, 2.5, 0.8, xh, inputs, cells, hiddens, DIM, kept,
-                       all_cells, outputs});
-    for (int64_t k = 0; k < total * WIDTH; k++)
-        if (outputs[k] != outputs[k]) outputs[k] = 7; /* what bits a NaN has is no one's promise */
-    SAY("lstm", outputs, total * WIDTH);
-    SAY("gates", kept + SEQUENCES / 2 * 4 * DIM, SEQUENCES / 2 * 4 * DIM);
+    uint16_t *half = as_half(packed, 2 * WIDTH * 4 * DIM), *half_last = as_half(packed_last, DIM * WIDTH);
+    /* Two layers in two directions with the same weights, and one direction of one layer for a backward pass. Few sequences have
+       all steps, for which the kernel has another order of work. The weights are also multiples of 2^-10, so they have a float16
+       form. */
+    enum { LAYERS = 2, WINDOW = 64 };
+    const int64_t scratch_size = WINDOW * (4 * DIM + WIDTH) + 2 * SEQUENCES * (2 * WIDTH + DIM);
+    float *vectors = numbers(total * WIDTH, 2), *values = numbers((LAYERS + 1) * 2 * total * WIDTH, 0);
+    float *h = numbers(LAYERS * 2 * SEQUENCES * WIDTH, 1), *c = numbers(LAYERS * 2 * SEQUENCES * DIM, 3);
+    float *space = numbers(scratch_size, 0), *kept = numbers(total * 4 * DIM, 0), *cells = numbers(total * DIM, 0);
+    float *xh = numbers(total * 2 * WIDTH, 0), *hiddens = numbers(total * DIM, 0);
+    int64_t *types = malloc(2 * (size_t)total * sizeof *types);
+    for (int64_t k = 0; k < 2 * total; k++)
+        types[k] = k * 7 % total;
+    vectors[3] = NAN, vectors[WIDTH + 1] = INFINITY, vectors[2 * WIDTH + 5] = -1e30f;
+    const LayerWeights layer = {{packed, half}, {packed_last, half_last}, bias}, layers[LAYERS * 2] = {layer, layer, layer, layer};
+    Forward all = {1, LAYERS, 2, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, layers, 2.5, 0.8, 1, vectors, types, values, h, c, DIM,
+                   space, NULL, NULL, NULL, NULL};
+    forward(&all);
+    for (int64_t k = 0; k < (LAYERS + 1) * 2 * total * WIDTH; k++)
+        if (values[k] != values[k]) values[k] = 7; /* what bits a NaN has is no one's promise */
+    SAY("layers", values, (LAYERS + 1) * 2 * total * WIDTH);
+    vectors = numbers(total * WIDTH, 2), h = numbers(SEQUENCES * WIDTH, 1), c = numbers(SEQUENCES * DIM, 3);
+    all = (Forward){1, 1, 1, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, layers, 2.5, 0.8, 0, vectors, types, values, h, c, DIM, space,
+                    xh, hiddens, kept, cells};
+    forward(&all);
+    SAY("gates", kept, total * 4 * DIM);
 
     enum { WORDS = 7, COLUMNS = 20, CHARACTER = 16, FEATURES = 45 };
     int32_t ids[WORDS * COLUMNS], winners[WORDS * FEATURES];
