@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from .config import BiLMConfig
 from .kernels.matmul import PrepackedWeight, matmul, matmul_dtype, multiply
-from .kernels.native import functions, pack, padded, weight_gradient
+from .kernels.native import addresses, functions, half_of, pack, padded, weight_gradient
 
 WORDS_PER_BLOCK = 32
 """Number of distinct words for which the convolutions are computed at once on a CPU, if there is no C function."""
@@ -52,10 +52,10 @@ class PrepackedDense(nn.Module):
     """A dense layer for prediction only, in which the matrix is already converted to the data type and the
     memory layout of the product."""
 
-    def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> None:
+    def __init__(self, dense: Dense, dtype: torch.dtype) -> None:
         super().__init__()
-        self.bias = bias.detach()
-        self.weight = PrepackedWeight(weight.detach(), dtype)
+        self.bias = dense.bias.detach()
+        self.weight = PrepackedWeight(dense.weight.detach(), dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.has_panels:
@@ -64,18 +64,16 @@ class PrepackedDense(nn.Module):
 
 
 def prepack(module: Any, dtype: torch.dtype) -> Any:
-    """Return a copy of `module` in which all dense layers and highway layers are prepacked in the data type `dtype`,
-    and filters in float32. The copy shares all other parameters with `module`."""
+    """Return a copy of `module` for prediction only, in which dense layers are prepacked in the data type `dtype`, and a
+    character CNN is a `PackedCNN`, if its C function exists. The copy shares all other parameters with `module`."""
     if isinstance(module, Dense):
-        return PrepackedDense(module.weight, module.bias, dtype)
-    if isinstance(module, Highway):
-        return PrepackedHighway(module, dtype)
+        return PrepackedDense(module, dtype)
     other = copy.copy(module)
-    other._modules = {
-        name: child and prepack(child, dtype) for name, child in module._modules.items()
-    }
-    if isinstance(module, CharacterCNN) and functions("convolution", module.characters):
-        other.packed = pack_filters(*module.convolution_parameters(), torch.float32)
+    if isinstance(module, CharacterCNN) and dtype in functions("word_vectors", module.characters):
+        other.packed = PackedCNN(module)
+    else:
+        modules = module._modules.items()
+        other._modules = {name: child and prepack(child, dtype) for name, child in modules}
     return other
 
 
@@ -98,28 +96,14 @@ class Highway(nn.Module):
         nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        carry, transform = self.carry, self.transform
-        parameters = carry.weight, carry.bias, transform.weight, transform.bias
-        if not torch.is_autocast_enabled(x.device.type) and functions("highway", x, *parameters):
-            return _Highway.apply(x, *parameters)
+        # In a network for inference, both can be prepacked.
+        carry: Dense | PrepackedDense = self.carry
+        transform: Dense | PrepackedDense = self.transform
+        if isinstance(carry, Dense) and not torch.is_autocast_enabled(x.device.type):
+            parameters: Any = carry.weight, carry.bias, transform.weight, transform.bias
+            if functions("highway", x, *parameters):
+                return _Highway.apply(x, *parameters)
         return x + carry(x).sigmoid() * (transform(x).relu() - x)
-
-
-class PrepackedHighway(nn.Module):
-    """A highway layer for prediction only, with one prepacked matrix [W_c, W_t]."""
-
-    def __init__(self, highway: Highway, dtype: torch.dtype) -> None:
-        super().__init__()
-        both = highway.carry, highway.transform
-        weight, bias = torch.cat([d.weight for d in both], 1), torch.cat([d.bias for d in both])
-        self.gates = PrepackedDense(weight, bias, dtype)
-
-    def forward(self, x: Tensor) -> Tensor:
-        gates = self.gates(x)
-        if self.gates.weight.has_panels:
-            return _highway(x, gates)
-        carry, transform = gates.chunk(2, 1)
-        return x + carry.sigmoid() * (transform.relu() - x)
 
 
 class _Highway(torch.autograd.Function):
@@ -132,7 +116,8 @@ class _Highway(torch.autograd.Function):
         c, t = gates.chunk(2, 1)
         multiply(x, carry, carry_bias, c)
         multiply(x, transform, transform_bias, t)
-        out = _highway(x, gates)
+        out = torch.empty_like(x)
+        functions("highway")[torch.float32](torch.get_num_threads(), *x.shape, x, gates, out)
         ctx.save_for_backward(x, carry, transform, gates)
         return out
 
@@ -154,17 +139,9 @@ class _Highway(torch.autograd.Function):
         return dx, dweights[0], dbiases[0], dweights[1], dbiases[1]
 
 
-def _highway(x: Tensor, gates: Tensor) -> Tensor:
-    """Compute the output of a highway layer with the C function from its contiguous input x, (rows, width), and the gates
-    before their activations, (rows, 2 width). Replace them by c and t, concatenated."""
-    out = torch.empty_like(x)
-    functions("highway")[torch.float32](torch.get_num_threads(), *x.shape, x, gates, out)
-    return out
-
-
 class CharacterCNN(nn.Module):
     """A character CNN: character vectors, convolutions, the maximum over the positions in a word, an
-    activation, and highway layers.
+    activation, highway layers, and a projection, if a subclass sets it.
 
     Args:
         config: the hyperparameters.
@@ -182,13 +159,10 @@ class CharacterCNN(nn.Module):
         )
         self.filter_biases = nn.ParameterList(torch.empty(number) for _, number in config.filters)
         self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.highways))
-        self.packed: PackedFilters | None = None
-        """The filters of a copy for prediction only; see `prepack`."""
+        self.projection: Dense | None = None
+        self.packed: PackedCNN | None = None
+        """A copy for prediction only, which is used if there is one; see `prepack`."""
         self.reset_parameters()
-
-    def convolution_parameters(self) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Return the character vectors, the filters and their biases."""
-        return self.characters, [*self.filters], [*self.filter_biases]
 
     def reset_parameters(self) -> None:
         """Initialize the character vectors and the convolutions as bilm-tf's `training.py` does.
@@ -207,28 +181,25 @@ class CharacterCNN(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Compute the features of each word from its character ids: (words, max_characters) integers ->
-        (words, n_filters)."""
+        (words, n_filters), or the vector of each word, if there is a projection."""
+        if self.packed is not None:
+            return self.packed(ids)
         ids = ids.to(self.characters.device)
-        if not len(ids):
-            return self.characters.new_zeros((0, self.config.n_filters))
-        x = self._convolve(ids)
-        for layer in self.highways:
-            x = layer(x)
+        x = self._convolve(ids) if len(ids) else self.characters.new_zeros((0, self.config.n_filters))
+        for layer in (*self.highways, self.projection):
+            x = x if layer is None else layer(x)
         return x
 
     def _convolve(self, ids: Tensor) -> Tensor:
         # Padding takes part in the maximum, so a word must not be cropped to its length. But behind its length plus the
         # widest filter, all windows contain only padding, so cropping there changes no result.
-        widest = max(width for width, _ in self.config.filters)
-        activation = self.config.activation
-        if self.packed is not None:
-            used = np.minimum((ids.numpy() != self.padding).sum(1) + widest, ids.shape[1])
-            return _convolve(self.packed, ids, torch.from_numpy(used), activation)[0]
-        lengths = ((ids != self.padding).sum(1) + widest).clamp_(max=ids.shape[1])
+        lengths = (ids != self.padding).sum(1)
+        lengths += max(width for width, _ in self.config.filters)
+        lengths.clamp_(max=self.config.max_characters)
         compute_dtype = matmul_dtype(self.characters)
         if compute_dtype in functions("convolution", self.characters):
-            parameters = self.convolution_parameters()
-            return maxima(ids, lengths, *parameters, activation, compute_dtype)
+            parameters = self.characters, [*self.filters], [*self.filter_biases]
+            return maxima(ids.int(), lengths, *parameters, self.config.activation, compute_dtype)
         x = self._convolve_blocks(ids, lengths)
         return x.relu() if self.config.activation == "relu" else x.tanh()
 
@@ -265,7 +236,7 @@ def maxima(
     Differentiable.
 
     Args:
-        ids: (words, columns) integers, the ids of the characters of each word. An id is a row of `characters`.
+        ids: (words, columns) int32, the ids of the characters of each word. An id is a row of `characters`.
         lengths: (words,) int64, the number of columns to use for each word. Each length is at least the width
             of the widest filter.
         characters: the character vectors, (rows, D) float32, where D is the size of a vector.
@@ -305,20 +276,46 @@ def pack_filters(
     return PackedFilters(table.to(compute_dtype), torch.cat(weights), torch.cat(starts), *shape)
 
 
-def _convolve(
-    packed: PackedFilters, ids: Tensor, lengths: Tensor, activation: str, *, with_winners: bool = False
-) -> tuple[Tensor, Tensor | None]:
-    """Return the result of `maxima`, and the position of each maximum."""
-    (words, columns), dim, features = ids.shape, packed.characters.shape[1], packed.features
-    pooled = packed.biases.new_empty((words, features))
-    winners = torch.empty_like(pooled, dtype=torch.int32) if with_winners else None
-    scratch = packed.characters.new_empty((words, columns, dim))
-    functions("convolution")[packed.characters.dtype](
-        torch.get_num_threads(), words, columns, dim, len(packed.widths), features,
-        packed.widths, packed.numbers, lengths.contiguous(), ids.int().contiguous(), packed.characters,
-        packed.weights, packed.biases, scratch, pooled, winners, _ACTIVATIONS.index(activation),
-    )  # fmt: skip
-    return pooled, winners
+class PackedCNN:
+    """A character CNN for prediction with one C function, with packed parameters. It has no autograd graph."""
+
+    def __init__(self, cnn: CharacterCNN) -> None:
+        self._filters = pack_filters(
+            cnn.characters, [*cnn.filters], [*cnn.filter_biases], torch.float32
+        )
+        self._padding, self._widest = cnn.padding, max(width for width, _ in cnn.config.filters)
+        self._activation = _ACTIVATIONS.index(cnn.config.activation)
+        layers = [
+            (torch.cat([h.carry.weight, h.transform.weight], 1), torch.cat([h.carry.bias, h.transform.bias]))
+            for h in cnn.highways
+        ]
+        self._highways, self._columns = len(layers), 0
+        if cnn.projection is not None:
+            layers.append((cnn.projection.weight, cnn.projection.bias))
+            self._columns = len(cnn.projection.bias)
+        self._tensors: list[Tensor | None] = []
+        for weight, bias in layers:
+            panels = pack([weight[:, None]], torch.float32)
+            self._tensors += [panels, half_of(panels), bias.detach().contiguous()]
+        self._table = addresses(self._tensors)
+        self._run = functions("word_vectors")[torch.float32]
+
+    def __call__(self, character_ids: Tensor) -> Tensor:
+        """Return the result of `CharacterCNN.forward`."""
+        filters, ids = self._filters, character_ids.numpy()
+        (words, columns), dim, features = ids.shape, filters.characters.shape[1], filters.features
+        lengths = np.minimum((ids != self._padding).sum(1) + self._widest, columns)
+        scratch, gates, result = (
+            np.empty((words, size), dtype=np.float32) for size in (columns * dim, 2 * features, features)
+        )
+        vectors = np.empty((words, self._columns), dtype=np.float32) if self._columns else None
+        self._run(
+            torch.get_num_threads(), words, columns, dim, len(filters.widths), features,
+            filters.widths, filters.numbers, lengths, ids.astype(np.int32), filters.characters,
+            filters.weights, filters.biases, scratch, result, None, self._activation,
+            self._highways, self._table, gates, self._columns, vectors,
+        )  # fmt: skip
+        return torch.from_numpy(result if vectors is None else vectors)
 
 
 class _Maxima(torch.autograd.Function):
@@ -329,9 +326,16 @@ class _Maxima(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         filters, biases = parameters[:count], parameters[count:]
         packed = pack_filters(characters, filters, biases, compute_dtype)
-        pooled, winners = _convolve(
-            packed, ids, lengths, activation, with_winners=any(ctx.needs_input_grad)
-        )
+        ids, lengths = ids.contiguous(), lengths.contiguous()
+        (words, columns), dim = ids.shape, packed.characters.shape[1]
+        pooled = characters.new_empty((words, packed.features))
+        winners = torch.empty_like(pooled, dtype=torch.int32) if any(ctx.needs_input_grad) else None
+        scratch = packed.characters.new_empty((words, columns, dim))
+        functions("convolution")[compute_dtype](
+            torch.get_num_threads(), words, columns, dim, count, packed.features,
+            packed.widths, packed.numbers, lengths, ids, packed.characters, packed.weights, packed.biases,
+            scratch, pooled, winners, _ACTIVATIONS.index(activation),
+        )  # fmt: skip
         ctx.activation = activation
         ctx.save_for_backward(ids, lengths, characters, pooled, winners, *filters)
         return pooled
@@ -348,7 +352,6 @@ class _Maxima(torch.autograd.Function):
         wide = [_padded_columns(weight).flatten(0, 1).t().flatten() for weight in filters]
         weights, gradient = torch.cat(wide), gradient.contiguous()
         widths, numbers = _shape(filters)
-        ids, lengths = ids.int().contiguous(), lengths.contiguous()
         (words, columns), parts, dim = ids.shape, torch.get_num_threads(), table.shape[1]
         scratch = table.new_empty((parts, 2, columns, dim))
         dtable = table.new_zeros((parts, *table.shape))

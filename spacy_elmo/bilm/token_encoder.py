@@ -86,8 +86,6 @@ class CharEncoder(CharacterCNN, TokenEncoder):
     def forward(self, ids: Tensor) -> Tensor:
         """Compute word vectors from character ids: (words, max_characters) -> (words, projection)."""
         x = super().forward(ids)
-        if self.projection is not None:
-            x = self.projection(x)
         # Under autocast the products have a lower precision, but the result must have the type of the parameters.
         return x.to(self.characters.dtype)
 

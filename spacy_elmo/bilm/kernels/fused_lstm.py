@@ -19,7 +19,17 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import ROW_GAP, Array, functions, half_of, pack, padded, rows_apart, weight_gradient
+from .native import (
+    ROW_GAP,
+    Array,
+    addresses,
+    functions,
+    half_of,
+    pack,
+    padded,
+    rows_apart,
+    weight_gradient,
+)
 
 _ROWS_PER_BLOCK = 512
 _WINDOW = 64  # as in fused_lstm.c
@@ -89,11 +99,8 @@ class ForwardWeights:
                 self._tensors += [panels, half_of(panels) if half and panels is not None else None]
             bias = widened(direction.bias.view(4, -1), padded(len(direction.bias) // 4))
             self._tensors.append(bias.view(4, -1, 16).transpose(0, 1).contiguous())
-        self.table = torch.tensor(
-            [0 if t is None else t.data_ptr() for t in self._tensors],
-            dtype=torch.int64, device="cpu",
-        )  # fmt: skip
-        """The addresses of the tensors, as the C structure `LayerWeights`."""
+        self.table = addresses(self._tensors)
+        """The tensors as an array of the C structure `LayerWeights`."""
 
 
 class BackwardWeights(NamedTuple):

@@ -212,6 +212,13 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
     return packed
 
 
+def addresses(tensors: Sequence[Tensor | None]) -> Tensor:
+    """Return the addresses of tensors, as an array of pointers for a C function; 0 for None. The caller keeps the
+    tensors."""
+    pointers = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
+    return torch.tensor(pointers, dtype=torch.int64, device="cpu")
+
+
 def half_of(panels: Tensor) -> Tensor | None:
     """Return float32 panels in float16, or None if float16 cannot represent all numbers exactly. It can if the weights
     come from a float16 file, such as the bundled ones."""

@@ -158,13 +158,12 @@ def _compute(
     """Compute the layers of all tokens of some Docs, (layers, tokens, width), or their average, (tokens, width).
     The second result is the function for the backward pass, if `train` builds an autograd graph."""
     options, shim = model.attrs["options"], shim_of(model)
+    n_layers, width = layers_and_width(model)
     sequences = Sequences.of(docs, options.get_spans)
     # A word in several spans gets the mean of its vectors. Only the complete mean is rounded, and gradients ignore the
     # rounding.
     dtype = "float32" if train or sequences.overlap else options.dtype
-    shape: tuple[int, ...] = sequences.n_tokens, shim.config.width
-    if not average:
-        shape = shim.config.layers + 1, *shape
+    shape = (sequences.n_tokens, width) if average else (n_layers, sequences.n_tokens, width)
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
     max_words = len(sequences.type_of_word) if train else MAX_WORDS
@@ -227,7 +226,8 @@ def _write_layers(
         for chunk in bilm.forward_chunks(types, words, lengths, max_words, state=state):
             layers = [sum(chunk.layers) / len(chunk.layers)] if average else chunk.layers
             index = 2 * rows[batch[chunk.places]] + _DIRECTIONS
-            for target, layer in zip(halves, layers, strict=True):
+            for level, layer in enumerate(layers):
+                target = halves[level]
                 target[index] = layer.to(target.dtype) if isinstance(target, Tensor) else layer
     if sequences.overlap:
         write_means(torch.as_tensor(by_token), torch.as_tensor(vectors), sequences.tokens)
