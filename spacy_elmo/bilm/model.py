@@ -214,13 +214,12 @@ def plain_inference(device: torch.device) -> Iterator[None]:
     Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
     could not be used outside of it.
     """
-    with torch.no_grad(), contextlib.ExitStack() as stack:
-        # Only if they are on, because each context takes time.
-        if torch.is_inference_mode_enabled():
-            stack.enter_context(torch.inference_mode(False))
-        if torch.is_autocast_enabled(device.type):
-            stack.enter_context(torch.autocast(device.type, enabled=False))
-        yield
+    if torch.is_inference_mode_enabled() or torch.is_autocast_enabled(device.type):
+        with torch.inference_mode(False), torch.no_grad(), torch.autocast(device.type, enabled=False):
+            yield
+    else:  # the same, but faster
+        with torch.no_grad():
+            yield
 
 
 def is_finite(tensor: Tensor) -> bool:

@@ -307,12 +307,11 @@ class TokenCache(nn.Module):
         """Return word vectors, (words, projection), for the result of the method `ids`. They are not cached."""
         return self.encoder(ids)
 
-    @torch.no_grad()
     def vectors(self, words: Sequence[str]) -> np.ndarray:
         """Return word vectors, (words, projection), from the cache or from the encoder."""
         keys, store = [word[: self._longest] for word in words], self._store
         if store is None:
-            vectors = self.encoder.vectors(keys).numpy()
+            vectors = self._encode(keys)
             store = self._store = _Store(self._capacity, vectors)
             store.add(keys, vectors)
             return vectors
@@ -320,13 +319,17 @@ class TokenCache(nn.Module):
         vectors = store.vectors[rows]
         if missing := [index for index, row in enumerate(rows) if row < 0]:
             new = [keys[index] for index in missing]
-            encoded = vectors[missing] = self.encoder.vectors(new).numpy()
+            encoded = vectors[missing] = self._encode(new)
             if len(store) + len(new) > self._capacity:
                 store = self._store = _Store(self._capacity, vectors)
                 store.add(keys, vectors)
             else:
                 store.add(new, encoded)
         return vectors
+
+    @torch.no_grad()
+    def _encode(self, words: Sequence[str]) -> np.ndarray:
+        return self.encoder.vectors(words).numpy()
 
 
 class _Store:

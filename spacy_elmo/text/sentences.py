@@ -63,11 +63,14 @@ def starts_of_kinds(
             ends a sentence.
     """
     pattern = _BREAK_OF_WRAPPED if wrapped else _BREAK
-    raw, starts = kinds.tobytes(), np.zeros(len(kinds), dtype=bool)
-    for start, end in itertools.pairwise(itertools.accumulate(lengths or [len(raw)], initial=0)):
-        breaks = [found.end() for found in pattern.finditer(raw, start, end)]
-        starts[[place for place in (start, *breaks) if place < end]] = True
-    return starts
+    raw = kinds.tobytes()
+    starts = bytearray(len(raw))  # whose elements are set faster than those of an array
+    borders = itertools.accumulate([len(raw)] if lengths is None else lengths, initial=0)
+    for start, end in itertools.pairwise(borders):
+        for place in (start, *(found.end() for found in pattern.finditer(raw, start, end))):
+            if place < end:
+                starts[place] = True
+    return np.frombuffer(starts, dtype=bool)
 
 
 @functools.lru_cache(maxsize=1 << 16)

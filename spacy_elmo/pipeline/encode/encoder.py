@@ -25,6 +25,7 @@ from .spans import Sequences, batches
 # length, and small enough to avoid a second copy of the layers of a whole nlp.pipe buffer.
 _BATCHES_PER_GROUP = 8
 _DIRECTIONS = np.array([[0], [1]])
+_CPU = torch.device("cpu")
 
 
 def BiLM_v1(
@@ -169,7 +170,8 @@ def _compute(
     max_words = len(sequences.type_of_word) if train else MAX_WORDS
     # NumPy is faster, but has no gradients and no GPU.
     target = flat if isinstance(flat, np.ndarray) and not train else torch.from_dlpack(flat)
-    with torch.enable_grad() if train else plain_inference(shim.device):
+    device = _CPU if target is flat else target.device
+    with torch.enable_grad() if train else plain_inference(device):
         bilm = shim.bilm if train else shim.bilm_for_inference()
         by_token = target[None] if average else target
         _write_layers(bilm, sequences, by_token, shim.start_state, max_words, average=average)
@@ -216,7 +218,7 @@ def _write_layers(
         is_array = isinstance(by_token, np.ndarray)
         vectors = np.empty(shape, dtype=np.float32) if is_array else by_token.new_empty(shape)
         rows = np.arange(len(rows))
-    device = by_token.device if isinstance(by_token, Tensor) else torch.device("cpu")
+    device = by_token.device if isinstance(by_token, Tensor) else _CPU
     # For each row, that of the forward and of the backward direction.
     halves = vectors.reshape(len(vectors), -1, vectors.shape[2] // 2)
     types = bilm.encode_words(sequences.types)

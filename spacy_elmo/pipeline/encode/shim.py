@@ -77,12 +77,6 @@ class BiLMShim(PyTorchShim):
                     self._load()
 
     @property
-    def device(self) -> torch.device:
-        """The device of the network, which is loaded if necessary."""
-        self.ensure_loaded()
-        return next(param.device for part in self._parameters for param in part.values() if param is not None)
-
-    @property
     def config(self) -> BiLMConfig:
         """The config of the network, which is loaded if necessary."""
         return self.bilm.config
