@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-all fuzz sanitize lint format docs bench clean help
+.PHONY: demo test test-all fuzz sanitize lint format tables docs bench clean help
 
 demo: $(INSTALLED)  ## neighbours of ambiguous words in context, then NER with and without ELMo (the default)
 	$(BIN)/python scripts/demo.py
@@ -39,6 +39,9 @@ lint: $(INSTALLED)  ## style, format, types and the directions of imports, chang
 format: $(INSTALLED)  ## sort imports and format in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+tables: $(INSTALLED)  ## the tables of the pages from evidence/scores
+	$(BIN)/python -m scripts.tables
 
 docs: $(INSTALLED)  ## the site of the documentation, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

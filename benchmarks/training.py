@@ -62,7 +62,9 @@ class Ours:
         layers = torch.empty(config.layers + 1, n_words, 2, config.projection)
         with self.autocast:
             types = self.bilm.encode_words(batch.types)
-            for chunk in self.bilm.forward_chunks(types, batch.type_of_word, batch.lengths, n_words):
+            for chunk in self.bilm.forward_chunks(
+                types, batch.type_of_word, batch.lengths, n_words
+            ):
                 for layer, values in enumerate(chunk.layers):
                     for direction, words in enumerate(chunk.places):
                         layers[layer, words, direction] = values[direction].float()

@@ -8,7 +8,7 @@ import pytest
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from benchmarks import bench, frozen_epochs, kneser_ney, memory, precision
+from benchmarks import bench, frozen_epochs, kneser_ney, memory, precision, search
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +51,20 @@ def test_frozen_epochs(run, tmp_path):
 
 def test_memory(run):
     assert "stored average: 1 MB" in run(memory, "--words", 2000)
+
+
+def test_search(run, tmp_path):
+    """Each query has its premise among the ten nearest of four, if a pair counts at all."""
+    texts = ["A cat sat.", "The cat is sitting.", "Money is lent.", "Rain fell."]
+    labels = {(0, 1): "entailment", (2, 3): "neutral", (3, 3): "entailment"}
+    rows = [
+        {"premise": texts[i], "hypothesis": texts[j], "label": label}
+        for (i, j), label in labels.items()
+    ]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    first, *shown = run(search, tmp_path / "pairs.jsonl", "--weights", "en_mini_v4").splitlines()
+    assert first == "4 sentences, 1 queries; recall at 10 in %"
+    assert len(shown) == 2 + 2 * 4 and all(line.endswith(" 100.0") for line in shown)
 
 
 def test_figures_of_kenlm(tmp_path):

@@ -153,7 +153,9 @@ def two_pipelines() -> dict[str, object]:
     return {"spacy": spacy, "nlp": nlp, "other": other}
 
 
-INSTALLED = dict.fromkeys(("README.md", "faq.md", "programs.md"), "en_elmo_web")
+INSTALLED = dict.fromkeys(
+    ("README.md", "annotate.md", "faq.md", "programs.md", "serving.md"), "en_elmo_web"
+)
 """A page -> the package in models/ that its reader has installed."""
 
 NAMES = {"train.md": two_pipelines}

@@ -24,8 +24,10 @@ SECTIONS = {
     )
 }
 ARCHITECTURES = ["BiLM.v1", "ElmoListener.v1", "ElmoTok2Vec.v1", "ElmoEnhanced.v1"]
+ARCHITECTURES += ["BiaffineParser.v1", "BiLSTMEncoder.v1"]
 FUNCTIONS = [("misc", f"{getter}.v1") for getter in ("sents", "doc", "windows", "wrapped")]
-FUNCTIONS += [("augmenters", "case_and_lines.v1"), ("callbacks", "numpy_products.v1")]
+FUNCTIONS += [("augmenters", "case_and_lines.v1"), ("callbacks", "kernel_products.v1")]
+FUNCTIONS += [("tokenizers", "UDPipeTokenizer.v1")]
 
 
 def shown(default):
@@ -51,7 +53,7 @@ def pretraining_section(name):
     return {name: shown(field.default) for name, field in section.model_fields.items()}
 
 
-@pytest.mark.parametrize("name", ["elmo", "spacy_conventions"])
+@pytest.mark.parametrize("name", ["biaffine_parser", "elmo", "spacy_conventions"])
 def test_component(name):
     import spacy_elmo.components.factories
     import spacy_elmo.pipeline.factories  # noqa: F401
@@ -100,7 +102,8 @@ def test_nothing_else():
     """The page has no other section, and no row that is missing in the code."""
     names = [f"spacy-elmo.{name}" for name in ARCHITECTURES]
     names += [f"spacy-elmo.{name}" for _, name in FUNCTIONS]
-    components = ["elmo", "lexicon_morphologizer", "normalizing_lemmatizer", "spacy_conventions"]
+    components = ["biaffine_parser", "elmo", "lexicon_morphologizer", "normalizing_lemmatizer"]
+    components.append("spacy_conventions")
     assert set(SECTIONS) == {*components, *names, "[paths]", "[prepare]", "[model]", "[training]"}
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
     assert len(rows) == sum(map(len, SECTIONS.values()))

@@ -111,6 +111,7 @@ def main() -> None:
     # The paper's data are English.
     paper = srsly.read_yaml("paper.yml") if section.get("lang", "en") == "en" else {}
     title = f"{TITLE}: {section['title']}" if "title" in section else TITLE
+    folder.mkdir(parents=True, exist_ok=True)
     draw(results, plan, size, paper)
     (folder / "report.md").write_text(report(results, paper, folder, title), "utf8")
     print(folder / "report.md")

@@ -1,4 +1,4 @@
-"""The scores of finished runs, in `report/SIZE/scores.jsonl`."""
+"""The scores of finished runs, in `scores/SIZE.jsonl`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def key_of(run: Run, test: Corpus) -> tuple[str, str, int, int, str, int]:
 
 def scores_file(size: str) -> Path:
     """Return the file of the results of a size."""
-    return Path("report", size, "scores.jsonl")
+    return Path("scores", f"{size}.jsonl")
 
 
 def read(path: Path) -> list[Result]:

@@ -2,7 +2,7 @@
 
     python -m experiments.run base --data ../../data
 
-The scores are added to `report/SIZE/scores.jsonl`. To repeat a run, delete its line.
+The scores are added to `scores/SIZE.jsonl`. To repeat a run, delete its line.
 """
 
 import argparse

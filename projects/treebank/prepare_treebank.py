@@ -1,69 +1,163 @@
-"""Prepare a small treebank for the workflow `from-scratch`: binary Docs, and the configs of the biLM and the pipeline.
+"""Look at a treebank before anything is trained, and write what the training needs.
 
-    python prepare_treebank.py DATA/pos/NAME corpus --lang got --bilm bilm.cfg --pipeline small.cfg
+    python prepare_treebank.py assets/pos/got_proiel-ud --lang got --licence "CC BY-NC-SA 3.0" --release r2.17
 
 It reads NAME-train.conllu, NAME-test.conllu and NAME-dev.conllu (or .conllu.xz). Without a dev part, it takes the last
-tenth of the train part. It writes OUT/text/train.spacy, OUT/dev.spacy and OUT/test.conllu. It fills in the configs: the
-files, the language (`xx` if spaCy does not know it), the settings of the biLM that depend on the size of the text, and
-those of the pipeline that suit little text.
+tenth of the train part. It writes the parts to `corpus`, in CoNLL-U and as binary Docs. To `training`, it writes the
+configs of the biLM and of the pipeline, and `card.json` for the package.
 """
 
 import argparse
-import lzma
+import os
+import re
+import subprocess
+import sys
 import unicodedata
-from collections.abc import Iterable
-from difflib import SequenceMatcher
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import spacy
+import srsly
 from confection import Config
-from spacy.language import Language
+from read_conllu import (
+    COLUMNS,
+    DEPREL,
+    FEATS,
+    FORM,
+    HEAD,
+    LEMMA,
+    UPOS,
+    XPOS,
+    Sentence,
+    lacks,
+    read_conllu,
+)
+from score_pipeline import find_udeval
 from spacy.tokens import Doc, DocBin
-from spacy.training.converters import conllu_to_docs
+from spacy.vocab import Vocab
 
-FEW = 0.9
-"""If the tokenizer finds fewer of the words in the text, scores from plain text mean little."""
+LAYERS = {"tagger": [XPOS], "morphologizer": [UPOS, FEATS], "lemmatizer": [LEMMA], "parser": [HEAD]}
+"""The columns that a component learns. One of them is enough."""
 RARE = 0.01
 """Marks that fewer of the words have, such as those of foreign names, are kept."""
+STATED = {
+    "lang": "code of the language",
+    "licence": "licence of the treebank",
+    "release": "release or commit of the treebank",
+    "author": "who makes the package",
+}
+"""Options that are asked for before anything is trained."""
+CORPUS, TRAINING = Path("corpus"), Path("training")
+TEXT = CORPUS / "text"
+"""What the biLM reads: the words of the treebank, and files `*.txt` of the user."""
 
 
-def sentences(name: Path, part: str) -> list[str]:
-    """Return the sentences of a part in CoNLL-U; an empty list if there is no file."""
-    for path, opened in ((f"{name}-{part}.conllu", open), (f"{name}-{part}.conllu.xz", lzma.open)):
-        if Path(path).exists():
-            with opened(path, "rt", encoding="utf-8-sig") as file:
-                return [block for block in file.read().strip().split("\n\n") if block.strip()]
-    return []
+def unknown_variables() -> list[str]:
+    """Return each NAME in `--vars.NAME` of the command `spacy project run` that project.yml does not have. spaCy
+    ignores them."""
+    parent = str(os.getppid())
+    if Path("/proc").exists():
+        command = Path("/proc", parent, "cmdline").read_text().replace("\0", " ")
+    elif os.name == "posix":
+        ps = ["ps", "-o", "args=", "-p", parent]
+        command = subprocess.run(ps, capture_output=True, text=True).stdout
+    else:
+        return []
+    given = set(re.findall(r"--vars\.([\w-]+)", command))
+    return sorted(given - set(srsly.read_yaml("project.yml")["vars"])) if given else []
 
 
-def docs(blocks: list[str], n_sents: int) -> list[Doc]:
-    """Return Docs of `n_sents` sentences with the words of the treebank, which no tokenizer will split anew."""
-    made = list(conllu_to_docs("\n\n".join(blocks) + "\n\n", n_sents=n_sents, no_print=True))
-    for doc in made:
-        doc.has_unknown_spaces = True
-        for token in doc:
-            # A treebank without lemmas.
-            if token.lemma_ == "_" != token.text:
-                token.lemma_ = ""
-    return made
+def read_parts(name: Path) -> tuple[dict[str, list[Sentence]], list[str]]:
+    """Return the sentences of each part, and what is wrong with the files. Print what was dropped."""
+    parts, problems = {}, []
+    for part in ("train", "dev", "test"):
+        files = [Path(f"{name}-{part}.conllu{suffix}") for suffix in ("", ".xz")]
+        parts[part] = []
+        for file in filter(Path.exists, files):
+            parts[part], dropped, wrong = read_conllu(file)
+            problems += wrong if parts[part] or wrong else [f"{file} has no sentences"]
+            for what, count in dropped.items():
+                print(f"{file}: dropped {count:,} {what}")
+            break
+        else:
+            if part != "dev":
+                others = {
+                    path.name.rsplit("-", 1)[0] for path in name.parent.glob("*-train.conll*")
+                }
+                problems.append(
+                    f"there is no file {files[0]} or {files[1].name}. Treebanks in {name.parent}:"
+                    f" {', '.join(sorted(others)) or 'none'}"
+                )
+    return parts, problems
 
 
-def found(nlp: Language, blocks: Iterable[str]) -> float | None:
-    """Return the share of the words that the tokenizer finds in the text of the sentences; None without text."""
-    total = hits = 0
-    for block in blocks:
-        lines = block.split("\n")
-        rows = [line.split("\t") for line in lines if line[:1].isdigit()]
-        words = [row[1] for row in rows if row[0].isdigit()]
-        texts = [line[9:] for line in lines if line.startswith("# text = ")]
-        if not texts:
-            continue
-        tokens = [token.text for token in nlp.make_doc(texts[0])]
-        matches = SequenceMatcher(None, words, tokens, autojunk=False).get_matching_blocks()
-        hits += sum(match.size for match in matches)
-        total += len(words)
-    return hits / total if total else None
+def summary(sentences: list[Sentence]) -> str:
+    """Return the numbers of sentences and words, and of the words that lack a column."""
+    words = [word for sentence in sentences for word in sentence.words]
+    lacking = {
+        COLUMNS[column]: sum(lacks(word, column) for word in words)
+        for column in (UPOS, XPOS, LEMMA, HEAD)
+    }
+    without = [f"{name} {n:,} ({n / len(words):.1%})" for name, n in lacking.items() if n]
+    counts = f"{len(sentences):,} sentences, {len(words):,} words"
+    return "; without ".join([counts, *filter(None, [", ".join(without)])])
+
+
+def components_without_data(sentences: list[Sentence]) -> list[str]:
+    """Return the components that have nothing to learn, because no two words have different values."""
+    words = [word for sentence in sentences for word in sentence.words]
+
+    def varies(column: int) -> bool:
+        return len({word[column] for word in words if not lacks(word, column)}) > 1
+
+    return [name for name, columns in LAYERS.items() if not any(map(varies, columns))]
+
+
+def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
+    """Return the words and the annotation of a sentence. What a column lacks is missing annotation."""
+    words = sentence.words
+    annotation: dict[str, Any] = {"sent_starts": [i == 0 for i in range(len(words))]}
+    # In an incomplete tree, spaCy would start a sentence at each word that has no head.
+    if sentence.is_tree:
+        heads = [int(word[HEAD]) - 1 for word in words]
+        annotation["heads"] = [i if head < 0 else head for i, head in enumerate(heads)]
+        annotation["deps"] = ["ROOT" if word[HEAD] == "0" else word[DEPREL] for word in words]
+    for name, column in {"lemmas": LEMMA, "pos": UPOS, "tags": XPOS, "morphs": FEATS}.items():
+        annotation[name] = ["" if lacks(word, column) else word[column] for word in words]
+    doc = Doc(vocab, [word[FORM] for word in words], sentence.spaces, **annotation)
+    for token in doc:
+        if not token.pos:
+            token.set_morph(None)  # "no features" would be an analysis
+    return doc
+
+
+def make_docs(sentences: list[Sentence], *, together: int = 1) -> Iterator[Doc]:
+    """Yield Docs of several sentences, but those without a tree alone."""
+    vocab = Vocab()
+    trees = [sentence for sentence in sentences if sentence.is_tree]
+    others = [sentence for sentence in sentences if not sentence.is_tree]
+    groups = [trees[start : start + together] for start in range(0, len(trees), together)]
+    for group in [*groups, *([sentence] for sentence in others)]:
+        yield Doc.from_docs([make_doc(vocab, sentence) for sentence in group])
+
+
+def bilm_docs(sentences: list[Sentence]) -> Iterator[Doc]:
+    """Yield the words for the biLM: of each twenty sentences, ten alone and ten together. A biLM of sentences alone
+    reads text without punctuation badly: on ten sentences of Gothic, its perplexity is 260 instead of 198 (dev)."""
+    vocab = Vocab()
+    for start in range(0, len(sentences), 10):
+        group = sentences[start : start + 10]
+        for text in [group] if start % 20 else [[sentence] for sentence in group]:
+            yield Doc(vocab, [word[FORM] for sentence in text for word in sentence.words])
+
+
+def write_docs(docs: list[Doc], path: Path, *, split_anew: bool) -> None:
+    """Write binary Docs. Unless a tokenizer splits their text anew in training, the words are given."""
+    for doc in docs:
+        doc.has_unknown_spaces = not split_anew
+    DocBin(docs=docs).to_disk(path)
 
 
 def marks(text: str) -> set[str]:
@@ -72,17 +166,17 @@ def marks(text: str) -> set[str]:
     return {letter for letter in letters if unicodedata.category(letter) == "Mn"}
 
 
-def marks_without_lemmas(docs: list[Doc]) -> set[str]:
+def marks_without_lemmas(sentences: list[Sentence]) -> set[str]:
     """Return the marks of words that no lemma has, such as the points of Hebrew."""
-    words = [token for doc in docs for token in doc if token.lemma]
-    kept = {mark for word in words for mark in marks(word.lemma_)}
-    dropped = [marks(word.text) - kept for word in words]
+    words = [word for sentence in sentences for word in sentence.words if not lacks(word, LEMMA)]
+    kept = {mark for word in words for mark in marks(word[LEMMA])}
+    dropped = [marks(word[FORM]) - kept for word in words]
     return set().union(*dropped) if sum(map(bool, dropped)) > RARE * len(words) else set()
 
 
-def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
-    """Return the settings of a biLM for a text of so many words and distinct words."""
-    large = words > 500_000
+def bilm_settings(words: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the settings of a biLM for so many words and distinct words."""
+    large, types = len(words) > 500_000, len(set(words))
     return {
         "model": {"dim": 896 if large else 512, "projection": 192 if large else 128},
         "training": {
@@ -90,8 +184,7 @@ def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
             "vocab_size": min(types // 2, 100_000),
             "negatives": min(types // 4, 4096),
             "dropout": 0.1,
-            # An epoch reads each word of the treebank twice.
-            "max_epochs": 5,
+            "max_epochs": 10,
             "max_tokens": None,
             "batch_tokens": 4096 if large else 1024,
             "warmup_steps": 200 if large else 50,
@@ -100,8 +193,16 @@ def bilm_settings(words: int, types: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def pipeline_settings() -> dict[str, dict[str, Any]]:
-    """Return the settings of a pipeline for little text: the tasks train the biLM further, with dropout."""
+def pipeline_settings(words: int, weights: str, frozen: bool) -> dict[str, dict[str, Any]]:
+    """Return the settings of a pipeline that differ from treebank_elmo.cfg.
+
+    Args:
+        words: number of training words.
+        weights: a biLM that has read more text; empty: that of the treebank.
+        frozen: this biLM is not trained further.
+    """
+    if frozen:
+        return {"components": {"elmo": {"weights": weights}}}
     mix = {"dropout": 0.5}
     heads = ("tagger", "morphologizer", "lemmatizer", "parser")
     components = {name: {"model": {"tok2vec": {"*": {"elmo": mix}}}} for name in heads}
@@ -109,9 +210,15 @@ def pipeline_settings() -> dict[str, dict[str, Any]]:
     components["lemmatizer"]["top_k"] = 20
     # The same holds for a known analysis.
     components["morphologizer"]["factory"] = "lexicon_morphologizer"
+    # The full rate would undo what the biLM has learned from more text.
+    rate = (
+        {"weights": weights, "lr_scale": 0.1}
+        if weights
+        else {"weights": "training/bilm/model-best.safetensors"}
+    )
     return {
         "components": {
-            "elmo": {"frozen": False, "dtype": "float32"},
+            "elmo": {"frozen": False, "dtype": "float32", **rate},
             "tok2vec": {"model": {"input": mix}},
             **components,
         },
@@ -119,6 +226,7 @@ def pipeline_settings() -> dict[str, dict[str, Any]]:
         "corpora": {"train": {"augmenter": None}},
         "training": {
             "dropout": 0.5,
+            "max_steps": 3200 if weights else 1600 if words < 31_000 else 2400,
             # Small batches at a high rate learn more in the same time.
             "batcher": {"size": 300},
             "optimizer": {"learn_rate": {"initial_rate": 0.004, "warmup_steps": 100}},
@@ -126,64 +234,166 @@ def pipeline_settings() -> dict[str, dict[str, Any]]:
     }
 
 
-def fill(path: Path, settings: dict[str, dict[str, Any]]) -> None:
-    """Set values in the sections of a config."""
-    Config().from_disk(path, interpolate=False).merge(settings).to_disk(path)
+def shipped_config(name: str, path: Path) -> Config:
+    """Return a config of spacy-elmo, with its variables."""
+    command = [
+        sys.executable,
+        "-m",
+        "spacy",
+        "elmo",
+        "init-config",
+        path,
+        "--from",
+        name,
+        "--force",
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return Config().from_disk(path, interpolate=False)
 
 
-def main() -> None:
-    """Write the files, and print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("treebank", type=Path, metavar="DATA/pos/NAME")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    parser.add_argument("--lang", required=True, help="code of the language")
-    parser.add_argument("--bilm", type=Path, required=True, help="config of `elmo pretrain`")
-    parser.add_argument("--pipeline", type=Path, required=True, help="config of `train`")
-    args = parser.parse_args()
-    parts = {part: sentences(args.treebank, part) for part in ("train", "dev", "test")}
-    for part in ("train", "test"):
-        if not parts[part]:
-            parser.error(f"there are no sentences in {args.treebank}-{part}.conllu or .conllu.xz")
-    if not parts["dev"]:
-        tenth = max(1, len(parts["train"]) // 10)
-        parts["train"], parts["dev"] = parts["train"][:-tenth], parts["train"][-tenth:]
-        print(f"No dev part: the last {tenth} sentences of the train part are the dev part")
+def language_class(lang: str) -> str:
+    """Return the code of the pipeline's class of language: `xx` if spaCy has no other."""
     try:
-        nlp = spacy.blank(args.lang)
-    except ImportError as error:
-        nlp = spacy.blank("xx")
-        print(f"The pipeline has the language xx, because spaCy cannot load {args.lang!r}: {error}")
-    share = found(nlp, parts["test"])
-    if share is not None:
-        print(
-            f"The tokenizer of {nlp.lang} finds {share:.0%} of the words of the test part in its text"
-        )
-        if share < FEW:
-            print(
-                "That is little: give the pipeline words that another program has split (README.md)"
-            )
+        return spacy.blank(lang).lang
+    except ImportError:
+        return "xx"
 
-    text, dev = args.out / "text", args.out / "dev.spacy"
-    text.mkdir(parents=True, exist_ok=True)
-    alone = docs(parts["train"], 1)
-    # Ten sentences, in which the parser learns where sentences end, and each sentence alone.
-    DocBin(docs=[*docs(parts["train"], 10), *alone]).to_disk(text / "train.spacy")
-    DocBin(docs=docs(parts["dev"], 10)).to_disk(dev)
-    (args.out / "test.conllu").write_text("\n\n".join(parts["test"]) + "\n\n", "utf8")
-    words = [token.text for doc in alone for token in doc]
-    for more in sorted(text.glob("*.txt")):
+
+def package_name(lang: str, treebank: str) -> str:
+    """Return the name of a package without its language: `proiel_elmo` for the treebank `got_proiel-ud`."""
+    name = re.sub(r"\W+", "_", treebank.removesuffix("-ud")).lower()
+    return f"{name.removeprefix(f'{lang}_')}_elmo"
+
+
+def problems_of_the_call(args: argparse.Namespace) -> list[str]:
+    """Return what is wrong with the options, and which programs are missing."""
+    problems = [f"project.yml has no variable {name}" for name in unknown_variables()]
+    problems += [
+        f'The package states {what}: --vars.{name} "..."'
+        for name, what in STATED.items()
+        if not getattr(args, name).strip()
+    ]
+    if args.frozen == "true" and not args.weights:
+        problems.append("A frozen biLM must have read text before: --vars.weights NAME")
+    try:
+        find_udeval()
+    except FileNotFoundError as error:
+        problems.append(str(error))
+    if args.tokenizer == "treebank" and find_spec("ufal") is None:
+        problems.append("The tokenizer needs another package: python -m pip install ufal.udpipe")
+    return problems
+
+
+def write_corpus(parts: dict[str, list[Sentence]], *, split_anew: bool, twice: bool) -> None:
+    """Write the parts, and what the biLM and the pipeline read.
+
+    Args:
+        twice: the pipeline reads each training sentence also alone, as a text of its own.
+    """
+    TEXT.mkdir(parents=True, exist_ok=True)
+    for part, sentences in parts.items():
+        (CORPUS / f"{part}.conllu").write_text("".join(map(str, sentences)), "utf8")
+    # In Docs of ten sentences, the parser learns where sentences end.
+    train = list(make_docs(parts["train"], together=10))
+    if twice:
+        train += make_docs(parts["train"])
+    write_docs(train, CORPUS / "train.spacy", split_anew=split_anew)
+    dev = list(make_docs(parts["dev"], together=10))
+    write_docs(dev, CORPUS / "dev.spacy", split_anew=split_anew)
+    DocBin(docs=bilm_docs(parts["train"])).to_disk(TEXT / "treebank.spacy")
+
+
+def write_pipeline_config(settings: dict[str, dict[str, Any]], left_out: list[str]) -> None:
+    """Write the config of the pipeline without the components that have nothing to learn."""
+    path = TRAINING / "pipeline.cfg"
+    config = shipped_config("treebank_elmo", path).merge(settings)
+    for component in left_out:
+        config["nlp"]["pipeline"].remove(component)
+        del config["components"][component]
+    # The rate falls until the last step.
+    steps = config["training"]["max_steps"]
+    config["training"]["optimizer"]["learn_rate"]["total_steps"] = steps
+    config.to_disk(path)
+
+
+def write_bilm_config(sentences: list[Sentence], settings: dict[str, dict[str, Any]]) -> None:
+    """Write the config of a biLM of the training part and of the files of the user."""
+    words = [word[FORM] for sentence in sentences for word in sentence.words]
+    for more in sorted(TEXT.glob("*.txt")):
         words += more.read_text("utf8").split()
-    settings = bilm_settings(len(words), len(set(words)))
-    dropped = marks_without_lemmas(alone)
-    if dropped:
+    settings |= bilm_settings(words)
+    if dropped := marks_without_lemmas(sentences):
         names = ", ".join(sorted(unicodedata.name(mark, hex(ord(mark))) for mark in dropped))
         print(f"The biLM and the lemmatizer drop marks that no lemma has: {names}")
         replace = [[mark, ""] for mark in sorted(dropped)]
         settings["model"] |= {"unicode_form": "NFD", "replace": replace}
-    settings["paths"] = {"raw_text": str(text), "dev_text": str(dev)}
-    fill(args.bilm, settings | {"prepare": {"lang": nlp.lang}})
-    paths = {"train": str(text / "train.spacy"), "dev": str(dev)}
-    fill(args.pipeline, pipeline_settings() | {"paths": paths, "nlp": {"lang": nlp.lang}})
+    settings["paths"] = {"raw_text": str(TEXT), "dev_text": str(CORPUS / "dev.spacy")}
+    path = TRAINING / "bilm.cfg"
+    shipped_config("pretrain_mini", path).merge(settings).to_disk(path)
+
+
+def main() -> None:
+    """Check everything, then write the files."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("treebank", type=Path, metavar="DATA/pos/NAME")
+    parser.add_argument("--weights", default="", help="a biLM; without one, the treebank trains it")
+    parser.add_argument("--frozen", choices=["true", "false"], default="false", help="of the biLM")
+    parser.add_argument("--tokenizer", choices=["treebank", "spacy"], default="treebank")
+    parser.add_argument("--max-steps", default="", help="default: by the size of the treebank")
+    parser.add_argument("--name", default="", help="of the package; default: by the treebank")
+    for name, what in STATED.items():
+        parser.add_argument(f"--{name}", required=True, help=what)
+    args = parser.parse_args()
+    parts, problems = read_parts(args.treebank)
+    if problems := [*problems_of_the_call(args), *problems]:
+        more = f"\n... and {len(problems) - 20:,} more" if len(problems) > 20 else ""
+        sys.exit("\n".join(problems[:20]) + more)
+    if not parts["dev"]:
+        tenth = max(1, len(parts["train"]) // 10)
+        parts["train"], parts["dev"] = parts["train"][:-tenth], parts["train"][-tenth:]
+        print(f"No dev part: the last {tenth} sentences of the train part are the dev part")
+    for part, sentences in parts.items():
+        print(f"{part}: {summary(sentences)}")
+    left_out = components_without_data(parts["train"])
+    if len(left_out) == len(LAYERS):
+        sys.exit(f"{args.treebank}: no column has annotation to learn")
+    for component in left_out:
+        columns = " and ".join(COLUMNS[column] for column in LAYERS[component])
+        print(f"No {component}: all words have the same {columns}, or none")
+    lang = language_class(args.lang)
+    if lang != args.lang:
+        print(f"The pipeline has the language {lang}, because spaCy does not know {args.lang!r}")
+    words, frozen = sum(len(s.words) for s in parts["train"]), args.frozen == "true"
+    settings = pipeline_settings(words, args.weights, frozen)
+    settings |= {
+        "paths": {"train": str(CORPUS / "train.spacy"), "dev": str(CORPUS / "dev.spacy")},
+        "nlp": {"lang": lang},
+    }
+    if args.tokenizer == "treebank" and any(s.has_text for s in parts["train"]):
+        settings["nlp"]["tokenizer"] = {"@tokenizers": "spacy-elmo.UDPipeTokenizer.v1"}
+        settings["initialize"] = {"tokenizer": {"path": str(TRAINING / "tokenizer.udpipe")}}
+    elif args.tokenizer == "treebank":
+        print(
+            f"The treebank has no text (# text, SpaceAfter=No), so the tokenizer is spaCy's of {lang}"
+        )
+    if args.max_steps:
+        settings.setdefault("training", {})["max_steps"] = int(args.max_steps)
+
+    write_corpus(parts, split_anew=args.tokenizer == "spacy", twice=not frozen)
+    TRAINING.mkdir(exist_ok=True)
+    write_pipeline_config(settings, left_out)
+    (TRAINING / "bilm.cfg").unlink(missing_ok=True)
+    if not args.weights:
+        card = {"name": args.treebank.name, "licence": args.licence}
+        write_bilm_config(parts["train"], {"card": card, "prepare": {"lang": lang}})
+    card = {
+        "name": args.name or package_name(args.lang, args.treebank.name),
+        "treebank": args.treebank.name,
+        "words": words,
+        "weights": args.weights,
+        **{name: getattr(args, name) for name in STATED},
+    }
+    srsly.write_json(TRAINING / "card.json", card)
 
 
 if __name__ == "__main__":

@@ -185,7 +185,11 @@ class CharacterCNN(nn.Module):
         if self.packed is not None:
             return self.packed(ids)
         ids = ids.to(self.characters.device)
-        x = self._convolve(ids) if len(ids) else self.characters.new_zeros((0, self.config.n_filters))
+        x = (
+            self._convolve(ids)
+            if len(ids)
+            else self.characters.new_zeros((0, self.config.n_filters))
+        )
         for layer in (*self.highways, self.projection):
             x = x if layer is None else layer(x)
         return x
@@ -286,7 +290,10 @@ class PackedCNN:
         self._padding, self._widest = cnn.padding, max(width for width, _ in cnn.config.filters)
         self._activation = _ACTIVATIONS.index(cnn.config.activation)
         layers = [
-            (torch.cat([h.carry.weight, h.transform.weight], 1), torch.cat([h.carry.bias, h.transform.bias]))
+            (
+                torch.cat([h.carry.weight, h.transform.weight], 1),
+                torch.cat([h.carry.bias, h.transform.bias]),
+            )
             for h in cnn.highways
         ]
         self._highways, self._columns = len(layers), 0
@@ -306,7 +313,8 @@ class PackedCNN:
         (words, columns), dim, features = ids.shape, filters.characters.shape[1], filters.features
         lengths = np.minimum((ids != self._padding).sum(1) + self._widest, columns)
         scratch, gates, result = (
-            np.empty((words, size), dtype=np.float32) for size in (columns * dim, 2 * features, features)
+            np.empty((words, size), dtype=np.float32)
+            for size in (columns * dim, 2 * features, features)
         )
         vectors = np.empty((words, self._columns), dtype=np.float32) if self._columns else None
         self._run(

@@ -170,13 +170,7 @@ class LSTMLayer(nn.Module):
                 )
                 y, h, c = (torch.from_numpy(array) for array in (values[1], last_h[0], last_c[0]))
                 return y, h, c
-            settings = batch_sizes, self.clips, compute_dtype
-            if not fused:
-                return PlainLSTM.apply(x, *self.weights(), h, c, *settings)
-            directions = zip(x, self.directions(), h, c, strict=True)
-            results = [FusedLSTM.apply(x_, *w, h_, c_, *settings) for x_, w, h_, c_ in directions]
-            y, h, c = (torch.stack(pair) for pair in zip(*results, strict=True))
-            return y, h, c
+            return run_directions(x, *self.weights(), h, c, batch_sizes, self.clips, compute_dtype)
 
     @property
     def clips(self) -> Clips:
@@ -248,6 +242,22 @@ class InferenceLSTM(nn.Module):
             vectors=vectors, types=np.ascontiguousarray(rows), residual=self._residual,
         )  # fmt: skip
         return values, (h[..., :width], c[..., :dim])
+
+
+def run_directions(
+    x: Tensor, input: Tensor, recurrent: Tensor, bias: Tensor, projection: Tensor | None, h: Tensor, c: Tensor,
+    batch_sizes: list[int], clips: Clips, compute_dtype: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Run both directions of an LSTM layer. Differentiable. For the arguments and results, see `PlainLSTM`."""
+    weights = [w for w in (input, recurrent, bias, projection) if w is not None]
+    settings = batch_sizes, clips, compute_dtype
+    if not has_fused_lstm(compute_dtype, x, h, c, *weights):
+        return PlainLSTM.apply(x, input, recurrent, bias, projection, h, c, *settings)
+    projections = (None, None) if projection is None else projection
+    directions = zip(x, input, recurrent, bias, projections, h, c, strict=True)
+    results = [FusedLSTM.apply(*direction, *settings) for direction in directions]
+    y, h, c = (torch.stack(pair) for pair in zip(*results, strict=True))
+    return y, h, c
 
 
 class InferenceLayer(nn.Module):

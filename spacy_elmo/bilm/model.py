@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
+from .kernels.native import inference_threads
 from .lstm import LSTM, State
 from .packing import Lengths, Packing
 from .token_encoder import token_encoder
@@ -153,7 +154,11 @@ class BiLM(nn.Module):
         packing = Packing.of(lengths, closing=closing)
         sequence = sequences(type_of_word, lengths, len(types) - 2)
         values, final = self.lstm(
-            types, sequence[packing.positions], packing.batch_sizes, _by_rank(state, packing.order), dropout
+            types,
+            sequence[packing.positions],
+            packing.batch_sizes,
+            _by_rank(state, packing.order),
+            dropout,
         )
         final = _by_rank(final, np.argsort(packing.order))
         return PackedOutput(sequence, packing, values[1:], final)
@@ -212,14 +217,15 @@ def plain_inference(device: torch.device) -> Iterator[None]:
     """Create a context for prediction, in which gradients, autocast and inference mode are off.
 
     Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
-    could not be used outside of it.
+    could not be used outside of it. `inference_threads` explains the number of threads.
     """
-    if torch.is_inference_mode_enabled() or torch.is_autocast_enabled(device.type):
-        with torch.inference_mode(False), torch.no_grad(), torch.autocast(device.type, enabled=False):
-            yield
-    else:  # the same, but faster
-        with torch.no_grad():
-            yield
+    with (
+        torch.inference_mode(False),
+        torch.no_grad(),
+        torch.autocast(device.type, enabled=False),
+        inference_threads(),
+    ):
+        yield
 
 
 def is_finite(tensor: Tensor) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
@@ -63,10 +62,6 @@ class Spelling:
             return f"the replacement contains {repeated[0]!r}, which is replaced too"
         return ""
 
-    @cached_property
-    def _table(self) -> dict[int, str]:
-        return {ord(character): text for character, text in self.replace}
-
     def __bool__(self) -> bool:
         return bool(self.form or self.replace)
 
@@ -76,16 +71,17 @@ class Spelling:
         A word is not changed if it would become empty, or if it is a special token, such as `<S>`. If you
         apply the rule to the result, nothing changes.
         """
-        return [self._spell(word) for word in words] if self else words
+        table = str.maketrans(dict(self.replace))
+        return [self._spell(word, table) for word in words] if self else words
 
-    def _spell(self, word: str) -> str:
+    def _spell(self, word: str, table: Mapping[int, str]) -> str:
         if word in _MARKS:
             return word
         spelled = word
         while True:
             # Repeated, because removing a character can create neighbors that the normal form joins.
             normal = unicodedata.normalize(self.form, spelled) if self.form else spelled
-            previous, spelled = spelled, normal.translate(self._table)
+            previous, spelled = spelled, normal.translate(table)
             if spelled == previous:
                 return spelled or word
 

@@ -284,9 +284,7 @@ class TokenCache(nn.Module):
         capacity: largest number of words in the cache.
     """
 
-    def __init__(
-        self, encoder: CharEncoder | ManyLangsEncoder, capacity: int = _CAPACITY
-    ) -> None:
+    def __init__(self, encoder: CharEncoder | ManyLangsEncoder, capacity: int = _CAPACITY) -> None:
         super().__init__()
         self.encoder = encoder
         self.boundaries = encoder.boundaries
@@ -363,4 +361,3 @@ class _Store:
         self._filled += len(rows)
         self.vectors[rows] = vectors[list(new.values())[: len(rows)]]
         self._rows.update(zip(new, rows, strict=False))
-

@@ -227,12 +227,13 @@ class Weights:
 
 def _set_parameters(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Use float32 tensors as the parameters of a module, without a copy."""
-    try:
-        module.load_state_dict({name: t.float() for name, t in tensors.items()}, assign=True)
-    except RuntimeError as error:
-        raise ValueError(
-            f"The tensors of these weights do not match their config: {error}"
-        ) from error
+    expected, found = (
+        {name: [*t.shape] for name, t in of.items()} for of in (module.state_dict(), tensors)
+    )
+    if wrong := [n for n in expected | found if expected.get(n) != found.get(n)]:
+        named = ", ".join(f"{n} has {found.get(n)}, not {expected.get(n)}" for n in wrong[:5])
+        raise ValueError(f"The shapes of these weights do not match their config: {named}")
+    module.load_state_dict({name: t.float() for name, t in tensors.items()}, assign=True)
 
 
 def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
@@ -277,7 +278,7 @@ def _as_text(tensor: Tensor | None) -> str | None:
 
 # What a damaged header can raise. Not every Exception, because a signal handler can raise one of its own.
 _DAMAGE = (
-    safetensors.SafetensorError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
+    safetensors.SafetensorError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import typer
 from spacy.cli import app
 from typer.core import TyperGroup
 
+from .annotate import annotate_cli
 from .convert import convert_cli, download_cli, export_cli
 from .embed import embed_cli
 from .explore import explore_cli
@@ -66,6 +67,7 @@ elmo_cli = typer.Typer(
 )
 elmo_cli.command("info", rich_help_panel=USE)(info_cli)
 elmo_cli.command("init-config", rich_help_panel=USE)(init_config_cli)
+elmo_cli.command("annotate", rich_help_panel=USE)(annotate_cli)
 elmo_cli.command("embed", rich_help_panel=USE)(embed_cli)
 elmo_cli.add_typer(search_cli, rich_help_panel=USE)
 elmo_cli.command("prepare", rich_help_panel=TRAIN, context_settings=OVERRIDES)(prepare_cli)

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from .arguments import WeightsArgument
+from .arguments import PipelineArgument
 from .output import msg, reading_bar
 
 
 def explore_cli(
-    source: WeightsArgument,
+    source: PipelineArgument,
     corpus: Annotated[
         str,
         typer.Argument(metavar="CORPUS", help="Folder that `embed` has written, or a small text"),
@@ -29,7 +29,7 @@ def explore_cli(
     Type a sentence on the page, and choose a word. For each layer, the page shows the most similar
     occurrences of the word in the corpus, and a 2-D map of all its occurrences. The page also shows words
     with a similar spelling, the words that the language model predicts in this context, and how surprising
-    each word is. Only this machine can reach the server. Ctrl-C ends the server.
+    each word is; a pipeline predicts no words. Only this machine can reach the server. Ctrl-C ends the server.
     """
     from ..lab.documents import corpus_files
     from ..lab.explore.explorer import Explorer

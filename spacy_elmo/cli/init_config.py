@@ -46,6 +46,9 @@ def init_config_cli(
         Path | None,
         typer.Option(help="Config for spacy train to which elmo is added, with listeners"),
     ] = None,
+    onto: Annotated[
+        str | None, typer.Option(help="Trained pipeline to which --pipeline is added")
+    ] = None,
     force: ForceOption = False,
 ) -> None:
     """Write the config of a pipeline that contains elmo.
@@ -59,13 +62,15 @@ def init_config_cli(
     efficiency, the ELMo vectors are the only input of each component.
 
     --from copies a config as it is, and --base keeps the components and the language of a config of yours.
+    --onto freezes the components of a trained pipeline, also elmo, so that they predict the same as before.
     """
     from ..files import atomic_write, check_output_file
 
     check_output_file(config_path, force=force)
     accurate = optimize.value == "accuracy"
     names = [name for part in pipeline.split(",") if (name := part.strip()) not in ("", "elmo")]
-    own = lang or names or accurate or vectors
+    names = list(dict.fromkeys(names))
+    own = lang or names or accurate or vectors or onto
     if shipped is not None and (own or weights or base):
         raise ValueError(
             "--from copies a shipped config unchanged, so no other option changes it. Override a setting in the command"
@@ -75,6 +80,8 @@ def init_config_cli(
         raise ValueError(
             "--base keeps the components and the language of its config. The only other option is --weights"
         )
+    if onto is not None and (lang or vectors or weights or not names):
+        raise ValueError("--onto needs --pipeline NAMES. The only other option is --optimize")
     if vectors is not None and not (accurate and names):
         raise ValueError(
             "--vectors adds static vectors to the embedding of each component, so it needs --pipeline NAMES and"
@@ -84,8 +91,10 @@ def init_config_cli(
         text = _shipped(shipped)
     elif base is not None:
         text = _with_elmo(base, weights)
+    elif onto is not None:
+        text = _onto(onto, names, accurate)
     else:
-        text = _new(lang, list(dict.fromkeys(names)), accurate, vectors, weights)
+        text = _new(lang, names, accurate, vectors, weights)
     atomic_write(config_path, text.encode())
     msg.good(f"Config: {config_path}")
     if base is not None or names:
@@ -113,10 +122,24 @@ def _with_elmo(base: Path, weights: str | None) -> str:
     from ..weight_names import default_weights
 
     base_config = load_config(base)
+    if not base_config.get("nlp", {}).get("lang"):
+        raise ValueError(f"--base {base}: the config has no `lang` in a section [nlp]")
     config = with_elmo(base_config, weights or default_weights(base_config["nlp"]["lang"]))
     if config["nlp"].get("batch_size", 1000) == 1000:
         config["nlp"]["batch_size"] = _BATCH_SIZE
     return config.to_str() + "\n"
+
+
+def _onto(source: str, names: list[str], accurate: bool) -> str:
+    from spacy.util import is_package
+
+    from ..lab.pipelines import find_elmo, saved_pipeline
+    from ..pipeline.training_config import onto
+
+    nlp = saved_pipeline(source)
+    elmo, _ = find_elmo(nlp)
+    source = source if is_package(source) else str(Path(source).absolute())
+    return onto(nlp, source, elmo, names, accurate=accurate).to_str() + "\n"
 
 
 def _new(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,6 +22,9 @@ _EXTRAS = {
     "tensorflow": "tensorflow", "usearch": "search", "vl_convert": "figures", "waitress": "explore",
 }  # fmt: skip
 """Extra of this package that installs a library."""
+
+LOG_SECONDS = 30
+"""Seconds between two lines of a progress bar that is not on a terminal, such as in a log file."""
 
 
 class _Printer(Printer):
@@ -58,7 +63,7 @@ def report_errors() -> Iterator[None]:
             warnings.showwarning = lambda message, *_: typer.echo(printable(message), err=True)
             yield
     except (ValueError, OSError) as error:
-        msg.fail(str(error).strip())
+        msg.fail(re.sub(r"^\[Errno \d+\] ", "", str(error).strip()))
         raise typer.Exit(1) from error
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
@@ -108,7 +113,7 @@ def write_json(path: Path | None, results: Any) -> None:
 
 
 def progress_bar(unit: str, total: int | None, *, shown: bool = True) -> tqdm:
-    """Return a progress bar, which is hidden if standard error is not a terminal.
+    """Return a progress bar. If standard error is not a terminal, it is shown every half minute.
 
     Args:
         unit: plural noun for the counted units, such as "sentences"; "B" for bytes.
@@ -116,12 +121,16 @@ def progress_bar(unit: str, total: int | None, *, shown: bool = True) -> tqdm:
     """
     from tqdm import tqdm
 
+    wait = 0 if sys.stderr.isatty() else LOG_SECONDS
     return tqdm(
         total=total,
         unit=unit if unit == "B" else f" {unit}",
         unit_scale=unit == "B",
-        disable=None if shown else True,
+        disable=not shown,
         dynamic_ncols=True,
+        delay=wait,
+        mininterval=max(wait, 0.1),
+        maxinterval=max(wait, 10),
     )
 
 

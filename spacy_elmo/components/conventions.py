@@ -92,7 +92,9 @@ class SpacyConventions:
         # Not always the vocabulary of `nlp`: another pipeline can have sourced this component.
         _use_noun_chunks(doc.vocab)
         if spaces := [token for token in doc if token.is_space]:
-            _annotate_spaces(doc, spaces)
+            annotate_spaces(doc, spaces)
+            if doc.has_annotation("DEP"):
+                _detach_spaces(doc)
         if self._rename:
             _rename_labels(doc)
         self._set_vectors(doc)
@@ -124,7 +126,8 @@ def _similarity(one: Any, other: Any) -> float:
     return float(one.vector @ other.vector / norms) if norms else 0.0
 
 
-def _annotate_spaces(doc: Doc, spaces: list[Any]) -> None:
+def annotate_spaces(doc: Doc, spaces: list[Any]) -> None:
+    """Annotate whitespace tokens as spaCy does, in each layer that the Doc has."""
     annotated = {name for name in ("TAG", "POS", "MORPH", "LEMMA") if doc.has_annotation(name)}
     for token in spaces:
         if "TAG" in annotated:
@@ -135,8 +138,6 @@ def _annotate_spaces(doc: Doc, spaces: list[Any]) -> None:
             token.set_morph("")
         if "LEMMA" in annotated:
             token.lemma_ = token.text
-    if doc.has_annotation("DEP"):
-        _detach_spaces(doc)
 
 
 def _detach_spaces(doc: Doc) -> None:

@@ -11,9 +11,38 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 if TYPE_CHECKING:
+    from .biaffine_parser import BiaffineParser
     from .conventions import SpacyConventions
     from .lemmatizer import NormalizingLemmatizer
     from .morphologizer import LexiconMorphologizer
+
+
+@Language.factory(
+    "biaffine_parser",
+    assigns=["token.dep", "token.head"],
+    requires=["doc.sents"],
+    default_config={
+        "model": {
+            "@architectures": "spacy-elmo.BiaffineParser.v1",
+            "tok2vec": DEFAULT_MORPH_MODEL["tok2vec"],
+        },
+        "label_smoothing": 0.0,
+        "scorer": {"@scorers": "spacy.parser_scorer.v1"},
+    },
+    default_score_weights={"dep_uas": 0.5, "dep_las": 0.5, "dep_las_per_type": None},
+)
+def make_biaffine_parser(
+    nlp: Language,
+    name: str,
+    model: Model,
+    label_smoothing: float,
+    scorer: Callable[..., Any] | None,
+) -> "BiaffineParser":
+    """Create a `BiaffineParser`."""
+    # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
+    from .biaffine_parser import BiaffineParser
+
+    return BiaffineParser(nlp.vocab, model, name, label_smoothing=label_smoothing, scorer=scorer)
 
 
 @Language.factory(
@@ -42,7 +71,6 @@ def make_normalizing_lemmatizer(
     scorer: Callable[..., Any] | None,
 ) -> "NormalizingLemmatizer":
     """Create a `NormalizingLemmatizer`. All options but `upstream` are those of spaCy's `trainable_lemmatizer`."""
-    # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .lemmatizer import NormalizingLemmatizer
 
     return NormalizingLemmatizer(

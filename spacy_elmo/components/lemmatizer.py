@@ -73,10 +73,15 @@ class NormalizingLemmatizer(EditTreeLemmatizer):
                 )
             self.trees.spelling = elmo.spelling
         super().initialize(get_examples, nlp=nlp, labels=labels)
-        references = (example.reference for example in get_examples())
+        self.trees.lemmas = set()
+
+    def update(self, examples: Iterable[Example], **options: Any) -> dict[str, float]:
+        """Train the model, and remember the lemmas; see `EditTreeLemmatizer.update`."""
+        # Not in `initialize`, which sees only the start of a stream, and not at all what a sourced component reads.
+        lemmas = {token.lemma_ for example in examples for token in example.reference}
         # "_" is the lemma of the second part of a word that was split by mistake.
-        lemmas = {token.lemma_ for doc in references for token in doc}
-        self.trees.lemmas = lemmas - {"", "_"}
+        self.trees.lemmas |= lemmas - {"", "_"}
+        return super().update(examples, **options)
 
     def predict(self, docs: Iterable[Doc]) -> list[Any]:
         """Return the id of a tree for each word of each Doc, or -1 if none of the `top_k` trees applies."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from spacy.language import Language
 from spacy.pipeline.morphologizer import Morphologizer
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -28,27 +26,25 @@ class LexiconMorphologizer(Morphologizer):
     * `KNOWN`, if the word has the analysis in the training data.
     """
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        labels: dict[str, Any] | None = None,
-    ) -> None:
-        """Make the labels and the lexicon, and initialize the model; see `Morphologizer.initialize`."""
-        super().initialize(get_examples, nlp=nlp, labels=labels)
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], **options: Any) -> None:
+        """Make the labels, and initialize the model; see `Morphologizer.initialize`."""
+        super().initialize(get_examples, **options)
+        # Everything in `cfg` is saved with the component.
+        self.cfg["lexicon"] = {}
+
+    def update(self, examples: Iterable[Example], **options: Any) -> dict[str, float]:
+        """Train the model, and add the words to the lexicon; see `Morphologizer.update`."""
         analyses = {
             (self.cfg["labels_morph"][label], self.cfg["labels_pos"].get(label, 0)): number
             for number, label in enumerate(self.labels)
         }
-        lexicon = defaultdict(set)
-        for example in get_examples():
-            for token in example.reference:
-                number = analyses.get((str(token.morph), token.pos))
-                if number is not None and (token.pos or token.has_morph()):
-                    lexicon[token.text].add(number)
-        # Everything in `cfg` is saved with the component.
-        self.cfg["lexicon"] = {word: sorted(numbers) for word, numbers in lexicon.items()}
+        # Not in `initialize`, which sees only the start of a stream, and not at all what a sourced component reads.
+        lexicon = self.cfg.setdefault("lexicon", {})
+        for token in (token for example in examples for token in example.reference):
+            number = analyses.get((str(token.morph), token.pos))
+            if number is not None and (token.pos or token.has_morph()):
+                lexicon[token.text] = sorted({number, *lexicon.get(token.text, [])})
+        return super().update(examples, **options)
 
     def predict(self, docs: Iterable[Doc]) -> list[Any]:
         """Return the number of a label for each word of each Doc."""
@@ -58,12 +54,14 @@ class LexiconMorphologizer(Morphologizer):
         # spaCy's taggers do not normalize their scores in prediction, unless this is set.
         self.model.get_ref("softmax").attrs["softmax_normalize"] = True
         parts = [self.cfg["labels_pos"].get(label, 0) for label in self.labels]
-        same_part = np.equal.outer(np.unique(parts), parts).astype("float32")
+        distinct, part_of = np.unique(parts, return_inverse=True)
+        same_part = np.equal.outer(distinct, parts).astype("float32")
         lexicon = self.cfg.get("lexicon", {})
         guesses = []
         for doc, scores in zip(docs, self.model.predict(docs), strict=True):
             probabilities = to_numpy(scores)
-            product = probabilities * (probabilities @ same_part.T @ same_part)
+            # Not numpy's matrix product, whose threads wait for each other on a busy machine.
+            product = probabilities * np.einsum("wl,pl->wp", probabilities, same_part)[:, part_of]
             for row, token in zip(product, doc, strict=True):
                 row[lexicon.get(token.text, [])] *= KNOWN
             guesses.append(product.argmax(axis=1))

@@ -4,7 +4,6 @@ and 2-D maps."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ class Occurrences:
     """Mean vector, (layers, 1, width) float32: of all words of the corpus in `WordIndex`, of all words in the documents
     that contain the word in `find_occurrences`."""
 
-    @functools.cached_property
+    @property
     def unit_vectors(self) -> np.ndarray:
         """Vectors minus the center, scaled to length 1, (layers, occurrences, width).
 

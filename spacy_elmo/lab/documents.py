@@ -1,4 +1,4 @@
-"""Readers of corpora: documents (lines, records, treebank sentences, Docs of a DocBin), and CoNLL-U."""
+"""Readers of corpora: documents (lines, records, treebank sentences, Docs of a DocBin)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from spacy.tokens import Doc
 
 from ..text.documents import TEXT_READERS
 from ..text.files import kind, lines, text_files
+from .conllu import FORM, read_conllu
 from .senses import SenseInstance, is_annotated, read_senses
 
 CHARACTERS_PER_BATCH = 1 << 16
 """Approximate number of characters in a batch of documents. All layers of the original ELMo take 160 MB
 for that many characters of English."""
-FORM, UPOS = 1, 3
-"""Indices of the columns of a CoNLL-U file with the word and its universal part-of-speech tag."""
 
 
 @dataclass(frozen=True)
@@ -85,35 +84,7 @@ def _lines(file: Path) -> Iterator[str]:
 
 
 def _sentences(file: Path) -> Iterator[list[str]]:
-    return ([columns[FORM] for columns in sentence] for sentence in conllu_sentences(file))
-
-
-def conllu_sentences(file: Path) -> Iterator[list[list[str]]]:
-    """Yield the sentences of a CoNLL-U file. A sentence is a list of syntactic words. A word is the list of
-    the ten columns of its line.
-
-    Multiword tokens (ID "3-4") and empty nodes ("5.1") are left out. The file can be compressed as .gz, .xz
-    or .zst.
-    """
-    rows: list[list[str]] = []
-    for number, line in lines(file):
-        row = line.rstrip("\r\n")
-        if not row.strip():
-            if rows:
-                yield rows
-            rows = []
-        elif not row.startswith("#"):
-            columns = row.split("\t")
-            # The first of the ten columns is the ID.
-            if len(columns) != 10 or not columns[0][0:1].isdigit() or not columns[FORM]:
-                raise ValueError(
-                    f"{file}, line {number} is not CoNLL-U: expected ten columns separated by tabs, starting with a"
-                    f" number and a word, but got {row:.100}"
-                )
-            if columns[0].isdigit():
-                rows.append(columns)
-    if rows:
-        yield rows
+    return ([columns[FORM] for columns in sentence.words] for sentence in read_conllu(file))
 
 
 _READERS = {**TEXT_READERS, ".conllu": _sentences}

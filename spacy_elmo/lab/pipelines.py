@@ -30,14 +30,19 @@ def load_pipeline(source: str, *, lang: str | None = None, tokenized: bool = Fal
             file.
         tokenized: True if the text is already tokenized. The language can then be unknown.
     """
-    path = Path(source)
-    if source in known_names() or path.suffix == ".safetensors" or path.is_file():
+    if is_weights(source):
         return blank_pipeline(source, lang, tokenized=tokenized)
     if lang is not None:
         raise ValueError(
             f"lang = {lang} (`--lang`) can only be set for a weights file. The pipeline {source!r} has its own language"
         )
     return saved_pipeline(source)
+
+
+def is_weights(source: str) -> bool:
+    """Return True if a source is a biLM (its name, or a weights file), and no pipeline."""
+    path = Path(source)
+    return source in known_names() or path.suffix == ".safetensors" or path.is_file()
 
 
 def saved_pipeline(source: str) -> Language:
@@ -56,7 +61,7 @@ def saved_pipeline(source: str) -> Language:
 
 def blank_pipeline(source: str, lang: str | None = None, *, tokenized: bool = False) -> Language:
     """Return a blank pipeline that contains only the component elmo. The component loads the weights at its
-    first use. Warn if its tokenizer is not that of the training text.
+    first use. Warn if its tokenizer is not that of the training text; `elmo` warns of another language.
 
     Args:
         source: path of a weights file, or name of a bundled or installed biLM.
@@ -82,7 +87,11 @@ def blank_pipeline(source: str, lang: str | None = None, *, tokenized: bool = Fa
     weights = source if source in known_names() else str(path.absolute())
     nlp.add_pipe("elmo", config={"weights": weights})
     trained, tokenizer = card.get("tokenizer"), Prepare(lang=lang).description
-    if not tokenized and trained not in (None, tokenizer):
+    same_language = card.get("language") in (None, lang) or _ANY_LANGUAGE in (
+        lang,
+        card["language"],
+    )
+    if same_language and not tokenized and trained not in (None, tokenizer):
         warnings.warn(
             f"The weights were trained with another tokenizer ({trained}) than this pipeline has ({tokenizer})."
             " Vectors are best if text is tokenized as in training. You can set the tokenizer in the section"

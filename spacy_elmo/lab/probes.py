@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from .documents import FORM, UPOS, conllu_sentences
+from .conllu import FORM, UPOS, read_conllu
 from .pipelines import elmo_and_later, find_elmo
 from .senses import SenseInstance, SenseSentence, entry_of
 
@@ -192,7 +192,7 @@ class TagScores:
 
 def read_tags(file: Path) -> TaggedText:
     """Read the words and universal part-of-speech tags of a CoNLL-U file."""
-    rows = list(conllu_sentences(file))
+    rows = [sentence.words for sentence in read_conllu(file)]
     sentences = [[columns[FORM] for columns in sentence] for sentence in rows]
     tags = [columns[UPOS] for sentence in rows for columns in sentence]
     if not tags:

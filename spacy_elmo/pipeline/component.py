@@ -161,6 +161,8 @@ class Elmo(TrainablePipe):
         validate_examples(examples, "Elmo.update")
         self._add_loss(self.source.begin([example.predicted for example in examples]))
         self._losses = losses
+        if not self._options.frozen:
+            self._warn_of_idle_listeners()
         if sgd is not None and sgd is not False:
             self.finish_update(sgd)
         return losses
@@ -169,6 +171,22 @@ class Elmo(TrainablePipe):
         """Run the backward pass and an optimizer step for the current batch of Docs. If no listener has used
         the batch yet, keep it for the next call."""
         self._add_loss(self.source.finish_update(sgd))
+
+    def _warn_of_idle_listeners(self) -> None:
+        idle = []
+        for name, (listener, *_) in self.listener_map.items():
+            state = state_of(listener)
+            state.idle_steps += 1
+            # Not after one step: not every batch has annotation for each component.
+            if state.idle_steps == 10:
+                idle.append(repr(name))
+        if idle:
+            warnings.warn(
+                f"{self.name!r} is trained, but {', '.join(idle)} not, so their predictions get worse. Freeze"
+                f" {self.name!r} too: `python -m spacy elmo init-config --onto` writes such a config",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _add_loss(self, loss: float) -> None:
         if loss:

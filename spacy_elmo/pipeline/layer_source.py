@@ -201,8 +201,7 @@ class LayerSource:
             warnings.warn(
                 f"{self.name!r} did not run on some Docs, or their tokens were merged or split afterwards. A later"
                 " component uses their layers, so they are computed on demand. For prediction, enable"
-                f" {self.name!r}. For training with {self.name!r} in frozen_components: if it has frozen = true, remove"
-                " it from frozen_components; otherwise add it to annotating_components",
+                f" {self.name!r}. For training, a component in frozen_components must be in annotating_components, too",
                 UserWarning,
                 stacklevel=2,
             )

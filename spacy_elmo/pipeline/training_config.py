@@ -1,5 +1,5 @@
-"""Functions that list the configs for `spacy train` in this package, and add components with a listener to a
-pipeline."""
+"""Functions that list the configs for `spacy train` in this package, add components with a listener to a pipeline, and
+add elmo to a config."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
-from spacy.util import load_config
+from spacy.pipeline import TrainablePipe
+from spacy.util import combine_score_weights, load_config
 from thinc.api import Config
 
 _PACKAGE = Path(__file__).parents[1]
@@ -61,10 +62,40 @@ def add_listening(
         nlp.add_pipe(name, config=settings)
 
 
+def onto(nlp: Language, source: str, elmo: str, components: list[str], **options: Any) -> Config:
+    """Return a config that trains new components (see `add_listening`, also for `options`) on a trained pipeline.
+
+    All components of the pipeline, whose name or folder is `source`, are sourced and frozen, also `elmo`, so they
+    predict the same as before.
+    """
+    present = list(nlp.component_names)
+    add_listening(nlp, components, **options)
+    # Entities cannot cross the borders of sentences, which a parser sets, so `ner` comes directly after elmo. Others
+    # come after the last trained component, because it could read what they predict.
+    start = present.index(elmo) + 1
+    end = max(n for n, x in enumerate(present, 1) if isinstance(nlp.get_pipe(x), TrainablePipe))
+    ner = [name for name in components if name == "ner"]
+    others = [name for name in components if name != "ner"]
+    config, filled = nlp.default_config.copy(), nlp.config.interpolate()
+    config["nlp"], config["components"] = filled["nlp"], filled["components"]
+    config["nlp"]["pipeline"] = present[:start] + ner + present[start:end] + others + present[end:]
+    config["components"].update({name: {"source": source} for name in present})
+    weights = [nlp.get_pipe_meta(name).default_score_weights or {} for name in components]
+    config["training"].update(
+        score_weights=combine_score_weights(weights),
+        frozen_components=present,
+        # In training, frozen components do not run unless they are listed here.
+        annotating_components=present[:start],
+    )
+    copied = {"tokenizer": source, "vocab": source}
+    config["initialize"]["before_init"] = {"@callbacks": "spacy.copy_from_base_model.v1", **copied}
+    return config
+
+
 def with_elmo(config: Config, weights: str) -> Config:
     """Return the config of a pipeline with `elmo` as its first component, and a listener in place of each `tok2vec`.
 
-    A `tok2vec` or `transformer` component that nothing reads any more is removed.
+    A `tok2vec` or transformer component that nothing reads any more is removed.
 
     Args:
         config: a config for `spacy train`, with its variables unresolved.
@@ -76,8 +107,9 @@ def with_elmo(config: Config, weights: str) -> Config:
         _replace_tok2vec(block.get("model", {}))
     if not re.search("(?<!Elmo)Listener", str(components)):
         for name in list(components):
-            if components[name].get("factory") in ("tok2vec", "transformer"):
+            if re.search("tok2vec|transformer", components[name].get("factory", "")):
                 del components[name]
+                config.get("initialize", {}).get("components", {}).pop(name, None)
     components["elmo"] = {"factory": "elmo", **components.get("elmo", {}), "weights": weights}
     pipeline = [name for name in config["nlp"]["pipeline"] if name in components and name != "elmo"]
     config["nlp"]["pipeline"] = ["elmo", *pipeline]

@@ -42,7 +42,7 @@ class Statistics:
 
 
 def statistics(config: PretrainConfig, corpus: Corpus, sources: SourceWeights) -> Statistics:
-    """Return the statistics of a corpus for a run with the settings `config`, which names the weights `given`."""
+    """Return the statistics of a corpus for a run with the settings `config` and the weights `sources`."""
     vocabulary = run_vocabulary(config, corpus, sources)
     classes = set(vocabulary)
     known = np.fromiter((word in classes for word in corpus.types), bool, len(corpus.types))

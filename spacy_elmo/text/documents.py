@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -16,6 +17,9 @@ Files with one sentence per line, such as the 1 Billion Word Benchmark, often ha
 splits such a file into many passages, because each passage must fit into memory, and some are held out for
 evaluation.
 """
+_PIECE = re.compile(r"(?s)\S.{0,99999}(?!\S)|\S.{99999}")
+"""A piece of a line, of at most 100,000 characters, that ends before white space if it can. A book can be on one line,
+but the Doc of a line must fit into memory."""
 
 
 class Passage(NamedTuple):
@@ -33,7 +37,8 @@ _Piece = TypeVar("_Piece")
 
 def passages(files: Iterable[Path]) -> Iterator[Passage]:
     """Yield the passages of text files, in order: each record of a `.jsonl` file, each Doc of a `.spacy` file, and in
-    plain text what ends at a blank line, at the end of the file, or after 100 lines. Empty ones are left out."""
+    plain text what ends at a blank line, at the end of the file, or after 100 lines. Empty ones are left out. Lines of
+    more than 100,000 characters are cut, and in plain text, each piece of them ends a passage."""
     for file in files:
         read = TEXT_READERS.get(kind(file))
         found = _paragraphs(file) if read is None else map(_passage, read(file))
@@ -58,8 +63,8 @@ def batches(
 
 def _passage(text: str | list[str]) -> Passage:
     if isinstance(text, str):
-        lines = (line.strip() for line in text.split("\n"))
-        return Passage([line for line in lines if line], is_tokenized=False)
+        pieces = [piece for line in text.split("\n") for piece in _PIECE.findall(line.strip())]
+        return Passage(pieces, is_tokenized=False)
     # A prepared corpus stores one type per line, so words must not contain newlines. Whitespace tokens may, because
     # they are never types.
     words = [word if word.isspace() else word.replace("\n", " ") for word in text if word]
@@ -69,9 +74,13 @@ def _passage(text: str | list[str]) -> Passage:
 def _paragraphs(file: Path) -> Iterator[Passage]:
     paragraph: list[str] = []
     for _, line in lines(file):
-        if text := line.strip():
-            paragraph.append(text)
-        if paragraph and (not text or len(paragraph) == LINES_PER_PASSAGE):
+        pieces = _PIECE.findall(line.strip())
+        for piece in pieces:
+            paragraph.append(piece)
+            if len(pieces) > 1 or len(paragraph) == LINES_PER_PASSAGE:
+                yield Passage(paragraph, is_tokenized=False)
+                paragraph = []
+        if paragraph and not pieces:
             yield Passage(paragraph, is_tokenized=False)
             paragraph = []
     yield Passage(paragraph, is_tokenized=False)

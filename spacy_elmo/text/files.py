@@ -11,7 +11,7 @@ import importlib
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -100,6 +100,8 @@ def text_files(source: str, *, more: tuple[str, ...] = ()) -> list[Path]:
                 f"{file}: the format {''.join(file.suffixes[-2:])} is not supported. Give plain text or .jsonl (also"
                 " compressed as .gz, .xz or .zst), or .spacy"
             )
+    if not any(file.stat().st_size for file in files):
+        raise ValueError(f"The text {source!r} is empty: {len(files)} files without a byte")
     return files
 
 
@@ -113,19 +115,28 @@ def is_compressed(file: Path) -> bool:
     return file.suffix.lower() in _COMPRESSED
 
 
-def lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number (from 1) and the text of each line of a UTF-8 file. The text includes the line ending."""
-    number = 0
+def lines(file: Path, limit: int = -1) -> Iterator[tuple[int, str]]:
+    """Yield the number (from 1) and the text of each line of a UTF-8 file. The text includes the line ending, and
+    no byte order marks.
+
+    Args:
+        file: the file, which can be compressed.
+        limit: a line of more bytes comes in pieces, so that it need not fit into memory; -1: none does.
+    """
+    number, is_cut = 0, False
     observer = reading_observer.get()
+    decoder = codecs.getincrementaldecoder("utf8")()
     try:
         with _open(file) as stream:
-            for raw in stream:
-                number += 1
+            while raw := stream.readline(limit):
+                number += not is_cut
+                is_cut = len(raw) == limit and not raw.endswith(b"\n")
                 if observer is not None:
                     observer(len(raw))
-                # Some Windows programs write a byte order mark. Remove it, or it would be part of the first word.
-                raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-                yield number, raw.decode("utf8")
+                # Some Windows programs write a byte order mark, which can be anywhere in a file that was joined from
+                # others. Remove it, or it would be part of a word.
+                yield number, decoder.decode(raw, final=not is_cut).replace("\ufeff", "")
+            decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file}, line {number} is not UTF-8 ({error.reason} at byte {error.start} of the line)."
@@ -135,7 +146,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
         raise ValueError(f"{file} is damaged after line {number} ({error})") from error
 
 
-def _open(file: Path) -> AbstractContextManager[Iterable[bytes]]:
+def _open(file: Path) -> AbstractContextManager[Any]:
     if is_compressed(file) and not file.stat().st_size:
         # Python's gzip would read an empty file as an empty text, but no program compresses to an empty file.
         raise EOFError("the compressed file is empty")

@@ -267,7 +267,9 @@ def inference(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, c
     weights = ForwardWeights([[direction]], compute_dtype, half=False)
     values, types = x.new_empty((2, 1, *x.shape)), torch.arange(len(x))
     last_h, last_c = (widened(t, padded(t.shape[1]))[None, None] for t in (h, c))
-    forward(weights, clips, values, last_h, last_c, batch_sizes, vectors=x.contiguous(), types=types)
+    forward(
+        weights, clips, values, last_h, last_c, batch_sizes, vectors=x.contiguous(), types=types
+    )
     return values[1, 0], last_h[0, 0, :, : h.shape[1]], last_c[0, 0, :, : c.shape[1]]
 
 
@@ -345,7 +347,8 @@ def test_inference_equals_training(sizes, dtype):
 
 @settings(deadline=None, max_examples=40)
 @given(
-    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=30) | st.lists(st.integers(60, 70), min_size=1, max_size=3),
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=30)
+    | st.lists(st.integers(60, 70), min_size=1, max_size=3),
     dim=st.integers(1, 70),
     width=st.integers(1, 70),
     threads=st.sampled_from([1, 3]),
@@ -354,7 +357,14 @@ def test_inference_equals_training(sizes, dtype):
 def test_all_layers_at_once(lengths, dim, width, threads, residual):
     """The bits are those of one sentence, layer and direction after the other, with and without float16 weights."""
     needs(torch.float32)
-    fields = {"dim": dim, "projection": width, "layers": 3, "skip": residual, "cell_clip": 2.0, "proj_clip": 1.0}
+    fields = {
+        "dim": dim,
+        "projection": width,
+        "layers": 3,
+        "skip": residual,
+        "cell_clip": 2.0,
+        "proj_clip": 1.0,
+    }
     lstm = tiny.bilm(tiny.config(**fields)).requires_grad_(False).lstm
     for parameter in lstm.parameters():
         parameter.copy_(parameter.half())

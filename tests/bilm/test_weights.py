@@ -240,8 +240,8 @@ def test_a_damaged_card_alone(tmp_path, card):
 @pytest.mark.parametrize(
     "config, change, problem",
     [
-        (None, {"config": tiny.config(dim=8)}, "size mismatch for lstm.0.input"),
-        (None, {"tensors": {}}, "Missing key"),
+        (None, {"config": tiny.config(dim=8)}, r"lstm.0.input has \[2, 5, 28\], not \[2, 5, 32\]"),
+        (None, {"tensors": {}}, r"characters has None, not \[261, 3\]"),
         (CONFIGS[1], {"vocabulary": tiny.VOCABULARY[:5]}, "5 words, but the table has 8 rows"),
         (CONFIGS[2], {"vocabulary": ["else", *tiny.LEXICON[1:]]}, "no <bos>|no <eos>|no <oov>"),
         (CONFIGS[2], {"alphabet": "abc"}, "alphabet has 3 characters"),
@@ -256,7 +256,7 @@ def test_content_that_does_not_match_its_config(config, change, problem):
 def test_half_a_head():
     weights = make(head=True)
     del weights.tensors["head.bias"]
-    with pytest.raises(ValueError, match='Missing key.*"bias"'):
+    with pytest.raises(ValueError, match=r"bias has None, not \[8, 1\]"):
         weights.build_head()
 
 
@@ -297,3 +297,15 @@ def test_networks_are_initialized_again_afterwards():
     for name, parameter in BiLM(tiny.config()).named_parameters():
         assert torch.equal(parameter, one.get_parameter(name))
     assert one.lstm[0].input.std() > 0.1 and not one.device.type == "meta"
+
+
+@pytest.mark.parametrize("operation", ["clone", "float"])
+def test_an_error_of_the_machine_is_not_damage(monkeypatch, operation):
+    """torch raises a RuntimeError, for example if there is too little memory."""
+
+    def fail(tensor):
+        raise RuntimeError("can't allocate memory")
+
+    monkeypatch.setattr(torch.Tensor, operation, fail)
+    with pytest.raises(RuntimeError, match="^can't allocate memory$"):
+        Weights.from_bytes(CONTENT).build_bilm()

@@ -1,6 +1,7 @@
 """Every command line: exit code and a fragment of the output. An error changes no file."""
 
 import shlex
+import warnings
 
 import pytest
 
@@ -28,10 +29,19 @@ TABLE = [
     ("init-config new.cfg --from ner_elmo --lang de", 1, "--nlp.lang de"),
     ("init-config new.cfg --from ner", 1, "Choose one of entity_linker_elmo,"),
     ("init-config new.cfg --base nlp/config.cfg --lang de", 1, "--base keeps"),
+    ("init-config new.cfg --base empty.txt", 1, "--base empty.txt: the config has no `lang` in a section [nlp]"),
     ("init-config run.cfg", 1, "run.cfg already exists. To overwrite it, set force (`--force`)"),
+    ("annotate no-elmo text.txt out.conllu", 0, "out.conllu: 2 sentences in 1 new files"),
+    ("annotate no-elmo 'b*.txt' out", 0, "out: 7 sentences in 4 new files"),
+    ("annotate nowhere text.txt out.conllu", 1, "Cannot find 'nowhere'"),
+    ("annotate no-elmo text.txt t.conllu", 1, "t.conllu already exists. To overwrite it, set force (`--force`)"),
+    ("annotate no-elmo a.jsonl out.conllu", 1, "a.jsonl: only plain text and CoNLL-U (.conllu) can be annotated"),
+    ("annotate no-elmo latin1.txt out.conllu", 1, "latin1.txt, line 2 is not UTF-8"),
+    ("annotate no-elmo twice out", 1, "twice/a.conllu and twice/a.txt would both become out/a.conllu. Rename one"),
     ("embed lm.safetensors text.txt out", 0, "Vectors: out"),
     ("embed nowhere text.txt out", 1, "Cannot find 'nowhere'"),
     ("embed no-elmo text.txt out", 1, "The pipeline has no elmo component"),
+    ("embed given.safetensors text.txt out", 0, "another tokenizer (text as given)"),
     ("embed nlp text.txt out --lang en", 1, "can only be set for a weights file"),
     ("embed none.safetensors text.txt out", 1, "does not record the language of its weights. Set lang"),
     ("search index lm.safetensors boat.txt out", 0, "Index: out, 3 sentences"),
@@ -74,6 +84,15 @@ TABLE = [
     ("package bare.safetensors models -n la_tiny_v1 --lang la --licence MIT", 0, "pip install models/la_tiny"),
     ("package bare.safetensors models -n la_tiny_v1 --licence MIT --head", 1, "The weights have no head"),
     ("package lm.safetensors models -n la_tiny_v1 --card list.json", 1, "must contain a JSON object"),
+    *[
+        (command, 1, "The text 'empty.txt' is empty")
+        for command in (
+            "embed lm.safetensors empty.txt out", "search index lm.safetensors empty.txt out",
+            "neighbors lm.safetensors empty.txt bank -q bank", "explore lm.safetensors empty.txt --port 0",
+            "score lm.safetensors empty.txt", "evaluate lm.safetensors empty.txt",
+            "prepare run.cfg out --paths.raw_text empty.txt", f"{PROBE} empty.txt a.jsonl",
+        )
+    ],
     ("convert bilm-hdf5 bilm out.safetensors", 0, "read bilm/options.json, bilm/lm_weights.hdf5"),
     ("convert auto bilm out.safetensors --lang de", 0, "bilm-hdf5, because there is lm_weights.hdf5"),
     ("convert auto bilm/lm_weights.hdf5 out.safetensors --options o.json", 0, "read o.json, bilm/lm_weights.hdf5"),
@@ -97,7 +116,7 @@ TABLE = [
     ("export bert w.safetensors out", 1, "'bert' is unknown. Use one of bilm-hdf5, allennlp, onnx"),
     ("download", 0, "many-langs-zh"),
     ("download en-smal", 1, "no public model 'en-smal'. Similar names are en-small"),
-    ("explore nlp a.txt --port 0", 1, "is not a weights file"),
+    ("explore no-elmo a.txt --port 0", 1, "The pipeline has no elmo component"),
     ("explore lm.safetensors blank.txt --port 0", 1, "contains no words"),
     ("layers one/best", 0, "tagger mix 1.000 0.333 0.333 0.333"),
     ("layers one/best two/best", 0, "one tagger mix 1.000 0.333 0.333 0.333 two tagger top 1.000 0.000 0.000 1.000"),
@@ -116,6 +135,14 @@ TABLE = [
     ("probe part-of-speech nlp t.conllu t.conllu", 0, "Accuracy in % 4 words, 4 tags"),
     ("probe part-of-speech nlp t.conllu untagged.conllu", 1, "'cat' has no tag"),
 ]  # fmt: skip
+
+
+def test_another_language_is_one_warning(folder):
+    """The tokenizer is another one, too, as follows from the language."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, output = elmo("embed", "lm.safetensors", "text.txt", "out", "--lang", "la")
+    assert code == 0 and output.count("language is 'la'") == 1 and "tokenizer" not in output
 
 
 @pytest.mark.parametrize("line, code, fragment", TABLE)

@@ -11,6 +11,7 @@ import pytest
 import spacy
 from spacy.cli import app
 from spacy.cli.init_config import init_config as spacy_init_config
+from spacy.tokens import DocBin
 from spacy.util import load_config
 from thinc.api import Adam, Config
 from typer.testing import CliRunner
@@ -135,7 +136,8 @@ def test_from_foreign_weights_to_an_installed_package(tmp_path, monkeypatch):
     text = "Anna met Bob in Rome."
     expected = pipelines.blank("expected.safetensors")(text)._.elmo
 
-    mkdir, *commands = re.search(r"```bash\n(.*?)\n```", PAGE, re.DOTALL)[1].split("\n")
+    # The first command installs `build`, which is there.
+    _, mkdir, *commands = re.search(r"```bash\n(.*?)\n```", PAGE, re.DOTALL)[1].split("\n")
     Path(mkdir.removeprefix("mkdir -p ")).mkdir()
     assert len(commands) == 4
     for command in commands:
@@ -185,16 +187,94 @@ def test_elmo_is_added_to_a_config(tmp_path, batch_size, expected):
     ]
 
 
-def test_elmo_replaces_a_transformer():
-    listener = {"@architectures": "spacy-transformers.TransformerListener.v1", "grad_factor": 1.0}
+@pytest.mark.parametrize(
+    "factory, architecture",
+    [
+        ("transformer", "spacy-transformers.TransformerListener.v1"),
+        ("curated_transformer", "spacy-curated-transformers.LastTransformerLayerListener.v1"),
+    ],
+)
+def test_elmo_replaces_a_transformer(factory, architecture):
+    listener = {"@architectures": architecture, "upstream": "*"}
+    loader = {
+        "encoder_loader": {
+            "@model_loaders": "spacy-curated-transformers.HFTransformerEncoderLoader.v1"
+        }
+    }
     base = Config({
-        "nlp": {"lang": "en", "pipeline": ["transformer", "ner"]},
+        "nlp": {"lang": "en", "pipeline": ["encoder", "ner"]},
         "components": {
-            "transformer": {"factory": "transformer"},
+            "encoder": {"factory": factory},
             "ner": {"factory": "ner", "model": {"tok2vec": listener}},
         },
+        "initialize": {"components": {"encoder": loader, "ner": {}}},
     })  # fmt: skip
     config = with_elmo(base, "en_mini_v4")
     assert config["nlp"]["pipeline"] == ["elmo", "ner"]
     assert set(config["components"]) == {"elmo", "ner"}
+    assert config["initialize"]["components"] == {"ner": {}}
     assert config["components"]["ner"]["model"]["tok2vec"]["upstream"] == "elmo"
+
+
+def trained_pipeline(folder, **elmo):
+    """Train a small pipeline of all layers of a treebank, with a tokenizer and static vectors of its own."""
+    weights = tiny.save(folder / "w.safetensors", {"language": "en"})
+    config = consumers.config("treebank", weights, folder, **elmo)
+    config["components"]["tok2vec"]["model"]["embed"]["include_static_vectors"] = True
+    nlp = consumers.pipeline(config)
+    nlp.tokenizer.infix_finditer = re.compile("_").finditer
+    nlp.vocab.reset_vectors(width=4)
+    for number, word in enumerate(["Anna", "Paris", "bank"]):
+        nlp.vocab.set_vector(word, np.eye(4)[number])
+    optimizer = nlp.initialize(lambda: consumers.examples(nlp))
+    for _ in range(5):
+        pipelines.step(nlp, optimizer, consumers.examples(nlp))
+    nlp.to_disk(folder / "trained")
+    return nlp
+
+
+def predicted(folder):
+    """Return the predictions of the pipeline of `trained_pipeline`."""
+    docs = spacy.load(folder).pipe([*consumers.TEXTS, "Bob_sang in Rome"])
+    labels = ["ORTH", "TAG", "POS", "MORPH", "LEMMA", "HEAD", "DEP", "SENT_START"]
+    return [(doc.to_array(labels).tolist(), doc.tensor.tobytes()) for doc in docs]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+# spaCy leaves files that it has written to be closed by the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_new_components_leave_a_trained_pipeline_as_it_is(tmp_path, frozen):
+    nlp = trained_pipeline(tmp_path, frozen=frozen)
+    expected = predicted(tmp_path / "trained")
+    data, config = tmp_path / "data.spacy", tmp_path / "ner.cfg"
+    DocBin(docs=[example.reference for example in consumers.examples(nlp)]).to_disk(data)
+    options = ["--onto", tmp_path / "trained", "--pipeline", "ner,textcat"]
+    assert invoke(config, *options).exit_code == 0
+    data_paths = ["--paths.train", data, "--paths.dev", data, "--training.max_steps", 200]
+    fast = ["--training.optimizer.learn_rate", 0.01]
+    command = ["train", config, *data_paths, *fast, "--output", tmp_path]
+    result = CliRunner().invoke(app, list(map(str, command)))
+    assert result.exit_code == 0, result.output + repr(result.exception)
+
+    new = spacy.load(tmp_path / "model-last")
+    *middle, last = nlp.pipe_names[1:]
+    assert new.pipe_names == ["elmo", "ner", *middle, "textcat", last]
+    assert predicted(tmp_path / "model-last") == expected
+    doc = new("Anna met Bob in Paris . It rained !")
+    assert {(ent.text, ent.label_) for ent in doc.ents} >= {("Anna", "PER"), ("Bob", "PER")}
+    assert doc.cats["travel"] > 0.5
+
+
+def test_onto_needs_a_pipeline_with_elmo_and_new_names(tmp_path):
+    trained_pipeline(tmp_path)
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    for arguments, text in [
+        ([tmp_path / "trained"], "--onto needs --pipeline NAMES"),
+        ([tmp_path / "trained", "-p", "ner", "--lang", "de"], "--onto needs --pipeline NAMES"),
+        ([tmp_path / "trained", "-p", "parser"], "'parser' already exists"),
+        ([tmp_path / "blank", "-p", "ner"], "no elmo component"),
+    ]:
+        result = invoke(tmp_path / "a.cfg", "--onto", *arguments)
+        assert result.exit_code == 1
+        assert text in words(result)
+        assert not (tmp_path / "a.cfg").exists()

@@ -24,6 +24,13 @@ def test_bad_input_is_one_message(capsys):
     assert first.endswith(command + r"\x1b[2J") and second == r"  \x1b]0;owned\x07"
 
 
+def test_an_error_of_the_system_has_no_number(capsys):
+    with pytest.raises(typer.Exit), report_errors():
+        open("nowhere/a.json")
+    shown = capsys.readouterr().out
+    assert "No such file or directory: 'nowhere/a.json'" in shown and "Errno" not in shown
+
+
 @pytest.mark.parametrize(
     "library, extra, line",
     [
@@ -49,7 +56,7 @@ def test_mistakes_keep_their_traceback(error):
 
 @pytest.mark.parametrize("packed, shown", [(False, r"100%.*850/850 \[.*B/s"), (True, r"^850B \[")])
 def test_bar_on_a_terminal(tmp_path, monkeypatch, capsys, packed, shown):
-    """Compressed text has no total."""
+    """Compressed text has no total. Elsewhere, a bar of a short run is not shown."""
     path = tmp_path / ("a.txt.gz" if packed else "a.txt")
     text = b"the cat sleeps .\n" * 50
     path.write_bytes(gzip.compress(text) if packed else text)
@@ -60,6 +67,14 @@ def test_bar_on_a_terminal(tmp_path, monkeypatch, capsys, packed, shown):
         output = capsys.readouterr().err
         assert bool(output) == terminal
     assert re.search(shown, output.splitlines()[-1])
+
+
+def test_bar_in_a_log_file(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.txt").write_text("the cat sleeps .\n" * 50)
+    monkeypatch.setattr("spacy_elmo.cli.output.LOG_SECONDS", 1e-9)
+    with reading_bar([tmp_path / "a.txt"]):
+        list(lines(tmp_path / "a.txt"))
+    assert re.search(r"100%.*850/850 \[.*<.*B/s", capsys.readouterr().err)
 
 
 def test_commands_are_grouped_and_fit_a_line():

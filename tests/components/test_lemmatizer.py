@@ -147,6 +147,22 @@ def test_a_loaded_copy_can_be_trained_further(tmp_path):
     assert len(pipe.labels) == len(set(pipe.labels))
 
 
+def test_all_lemmas_of_the_training_are_known(tmp_path):
+    """With `max_epochs = -1`, spaCy shows `initialize` 100 Docs. A sourced component is not initialized again."""
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("normalizing_lemmatizer", config={"min_tree_freq": 1})
+    optimizer = nlp.initialize(lambda: examples(nlp.vocab, SENTENCES[:1]))
+    for sentence in SENTENCES:
+        nlp.update(examples(nlp.vocab, [sentence]), sgd=optimizer)
+    assert pipe.trees.lemmas == KNOWN
+    nlp.to_disk(tmp_path)
+
+    new = spacy.blank("en")
+    sourced = new.add_pipe("normalizing_lemmatizer", source=spacy.load(tmp_path))
+    new.update(examples(new.vocab, [("a dog", "a dog")]), sgd=new.resume_training())
+    assert sourced.trees.lemmas == KNOWN | {"dog"}
+
+
 def test_saved_copies_lemmatize_the_same(tmp_path):
     nlp = trained()
     nlp.to_disk(tmp_path)

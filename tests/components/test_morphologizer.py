@@ -62,6 +62,29 @@ def test_the_lexicon_has_each_analysis_of_each_word(nlp):
     assert known(nlp.get_pipe("morphologizer")) == LEXICON
 
 
+def test_all_words_of_the_training_are_known(nlp, tmp_path):
+    """With `max_epochs = -1`, spaCy shows `initialize` 100 Docs. A sourced component is not initialized again."""
+    pipe = nlp.get_pipe("morphologizer")
+    first = Example(Doc(nlp.vocab, words=WORDS), reference(nlp.vocab))
+    optimizer = nlp.initialize(lambda: [first])
+    canis = Doc(nlp.vocab, ["canis", "cane"], pos=["NOUN", "VERB"], morphs=["Number=Sing"] * 2)
+    nlp.update([first], sgd=optimizer)
+    nlp.update([Example(Doc(nlp.vocab, ["canis", "cane"]), canis)], sgd=optimizer)
+    expected = LEXICON | {
+        "canes": {"Number=Plur|POS=NOUN"},
+        "canis": {"Number=Sing|POS=NOUN"},
+        "cane": {"Number=Sing|POS=NOUN", "Number=Sing|POS=VERB"},
+    }
+    assert known(pipe) == expected
+    nlp.to_disk(tmp_path)
+
+    new = spacy.blank("la")
+    sourced = new.add_pipe("morphologizer", source=spacy.load(tmp_path))
+    canum = Doc(new.vocab, words=["canum"], pos=["NOUN"], morphs=["Number=Plur"])
+    new.update([Example(Doc(new.vocab, words=["canum"]), canum)], sgd=new.resume_training())
+    assert known(sourced) == expected | {"canum": {"Number=Plur|POS=NOUN"}}
+
+
 def test_the_choice_has_the_highest_product(nlp):
     """The oracle computes the product label by label, with a network of random weights."""
     pipe = nlp.get_pipe("morphologizer")
@@ -139,7 +162,8 @@ def test_an_empty_analysis_is_not_a_missing_one():
     doc = Doc(nlp.vocab, words=["et", "canes", "?"])
     doc[0].set_morph("")
     doc[1].set_morph("Number=Plur")
-    pipe.initialize(lambda: [Example(Doc(nlp.vocab, words=["et", "canes", "?"]), doc)], nlp=nlp)
+    examples = [Example(Doc(nlp.vocab, words=["et", "canes", "?"]), doc)]
+    nlp.update(examples, sgd=nlp.initialize(lambda: examples))
     assert known(pipe) == {"et": {"_"}, "canes": {"Number=Plur"}}
 
 
@@ -151,6 +175,7 @@ def test_labels_that_are_given(nlp):
     pipe = other.add_pipe("lexicon_morphologizer")
     example = Example(Doc(other.vocab, words=WORDS), reference(other.vocab))
     pipe.initialize(lambda: [example], nlp=other, labels=fewer)
+    pipe.update([example])
     assert known(pipe) == {
         "canes": LEXICON["canes"] - {"Number=Sing|POS=VERB"},
         "currunt": LEXICON["currunt"],

@@ -69,10 +69,10 @@ def test_conllu_sentences_are_their_syntactic_words(tmp_path):
 
 def test_the_files_of_a_folder(tmp_path):
     for name in ("b.txt", "a.conllu", "c.jsonl", "d.md", "e.spacy"):
-        (tmp_path / name).touch()
+        (tmp_path / name).write_text("a")
     names = ["a.conllu", "b.txt", "c.jsonl", "e.spacy"]
     assert [file.name for file in corpus_files(str(tmp_path))] == names
-    (tmp_path / "f.parquet").touch()
+    (tmp_path / "f.parquet").write_text("a")
     with pytest.raises(ValueError, match=r"f\.parquet: the format \.parquet is not supported"):
         corpus_files(str(tmp_path / "f.parquet"))
 

@@ -1,5 +1,6 @@
 """The vectors that `embed` writes: their values, interrupted runs, and Ray Data."""
 
+import json
 import shutil
 
 import h5py
@@ -142,21 +143,23 @@ def test_impossible_vectors(weights, options, problem):
 
 
 @pytest.mark.slow
-def test_ray_data(weights, text, monkeypatch):
-    """Two processes compute the vectors that one computes."""
+def test_ray_data(weights, text, tmp_path, monkeypatch):
+    """The recipe of docs/embed.md on two cores, which also read and write, gives the vectors of one process."""
     ray = pytest.importorskip("ray")
     data = pytest.importorskip("ray.data")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # or it writes a file to the user's home
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     rows = [{"doc": d.name, "text": d.text} for d in read_documents(str(text))]
+    (tmp_path / "in.json").write_text("\n".join(map(json.dumps, rows)))
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
-        actual = data.from_items(rows).map_batches(
+        data.read_json(str(tmp_path / "in.json")).map_batches(
             Embedder, fn_constructor_args=[str(weights)], fn_constructor_kwargs={"layers": "average"},
-            batch_size=2, concurrency=2,
-        ).take_all()  # fmt: skip
+            batch_size=2, compute=data.ActorPoolStrategy(min_size=1, max_size=8),
+        ).write_parquet(str(tmp_path / "vectors"))  # fmt: skip
     finally:
         ray.shutdown()
+    actual = pq.read_table(tmp_path / "vectors").to_pylist()
     batch = {"doc": [r["doc"] for r in rows], "text": [r["text"] for r in rows]}
     expected = Embedder(str(weights), layers="average")(batch).to_pylist()
     key = lambda row: (row["doc"], row["index"])  # noqa: E731

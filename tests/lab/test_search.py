@@ -35,12 +35,23 @@ def filled(docs, **options):
     return index
 
 
-def unit(span, layers):
-    """Return the vector of a Span with length 1, from the layers of its words."""
+def vector(span, layers):
+    """Return the vector of a Span, from the layers of its words."""
     rows = span.doc._.elmo_layers
     rows = {"average": rows.mean(0), "top": rows[-1]}.get(layers, rows[0])
-    vector = rows[[t.i for t in span if not t.is_space]].mean(0, dtype="d")
-    return vector / np.linalg.norm(vector)
+    return rows[[t.i for t in span if not t.is_space]].mean(0, dtype="d")
+
+
+def cosines(query, entries):
+    """Return the whitened cosines of a vector and of some entries, as Mahalanobis products without any map."""
+    n, width = entries.shape
+    center = entries.sum(0) / (n + 1)
+    rows, query = entries - center, query - center
+    covariance = rows.T @ rows / n
+    equal = np.trace(covariance) / width * np.eye(width)
+    precision = np.linalg.inv((n * covariance + width * equal) / (n + width))
+    product = rows @ precision @ query
+    return product / np.sqrt((query @ precision @ query) * ((rows @ precision) * rows).sum(1))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -55,16 +66,15 @@ def test_hits_are_those_of_brute_force(docs, tmp_path, layers, method):
     for query in (docs["boat"][2:6], docs["cat"], docs["bank"][1]):
         span = query if query is not docs["cat"] else docs["cat"][:]
         span = span.doc[span.i : span.i + 1] if hasattr(span, "i") else span
-        expected = sorted(
-            ((unit(span, layers) @ unit(other, layers), name, other) for name, other in spans),
-            key=lambda hit: -hit[0],
-        )
+        entries = np.stack([vector(other, layers) for _, other in spans])
+        products = zip(cosines(vector(span, layers), entries), spans, strict=True)
+        expected = sorted(products, key=lambda hit: -hit[0])
         for k in (3, 10**12):
             hits = index.search(query, k)
             assert len(hits) == min(k, 5)
-            for hit, (cosine, name, other) in zip(hits, expected, strict=False):
+            for hit, (cosine, (name, other)) in zip(hits, expected, strict=False):
                 assert hit[:4] == (name, other.start, other.end, other.text.strip())
-                assert hit.cosine == pytest.approx(cosine, abs=1e-5)
+                assert hit.cosine == pytest.approx(cosine, abs=1e-4)
             again = loaded.search(query, k)
             assert [hit[:4] for hit in again] == [hit[:4] for hit in hits]
 
@@ -82,20 +92,43 @@ def test_docs_and_tokens(docs, nlp):
     best = index.search(docs["cat"][1], 1)[0]
     assert best[:4] == ("cat", 1, 2, "cat") and best.cosine == pytest.approx(1)
     assert SearchIndex().search(docs["cat"]) == []
+    alone = SearchIndex()
+    alone.add("cat", [docs["cat"]])
+    assert alone.search(docs["cat"])[0].cosine == pytest.approx(1)
 
 
-@pytest.mark.parametrize("unit", ["span", "token"])
-def test_an_index_of_what_embed_has_written(docs, nlp, tmp_path, unit):
+def test_an_index_of_what_embed_has_written(docs, nlp, tmp_path):
     (tmp_path / "a.txt").write_text("\n\n".join(TEXTS["bank"].split("\n\n")) + TEXTS["cat"])
-    embed(nlp, tmp_path / "a.txt", tmp_path / "out", layers="average", dtype="float16", unit=unit)
-    index = SearchIndex.from_disk(tmp_path / "out")
+    for unit in ("span", "token"):
+        out = tmp_path / unit
+        embed(nlp, tmp_path / "a.txt", out, layers="average", dtype="float16", unit=unit)
+    index = SearchIndex.from_disk(tmp_path / "span")
     best = index.search(nlp("The bank gave him money.")[:6], 1)[0]
-    if unit == "span":
-        assert best[:4] == (f"{tmp_path / 'a.txt'}:1", 0, 6, "The bank gave him money.")
-        assert best.cosine == pytest.approx(1, abs=1e-3)
-    else:
-        assert best.end == best.start + 1
-    assert len(index) == (3 if unit == "span" else 21)
+    assert best[:4] == (f"{tmp_path / 'a.txt'}:1", 0, 6, "The bank gave him money.")
+    assert best.cosine == pytest.approx(1, abs=1e-2)
+    assert len(index) == 3
+    with pytest.raises(ValueError, match="embed PIPELINE_OR_WEIGHTS IN OUT --unit span"):
+        SearchIndex.from_disk(tmp_path / "token")
+
+
+@pytest.mark.parametrize("name", ["graph.usearch", "spans.parquet", "digests.json"])
+def test_a_flipped_bit_is_refused(docs, tmp_path, name):
+    """usearch would read the damaged graph, and crash or find other entries."""
+    filled(docs, method="hnsw").to_disk(tmp_path / "index")
+    file = tmp_path / "index" / name
+    whole = file.read_bytes()
+    rng = np.random.default_rng(0)
+    for bit in rng.choice(8 * len(whole), 50, replace=False).tolist():
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match="is damaged|is not valid JSON"):
+            SearchIndex.from_disk(tmp_path / "index")
+    file.write_bytes(whole)
+    assert len(SearchIndex.from_disk(tmp_path / "index")) == 5
+    file.unlink()
+    with pytest.raises((ValueError, FileNotFoundError)):
+        SearchIndex.from_disk(tmp_path / "index")
 
 
 def test_an_index_replaces_only_an_index(docs, tmp_path):
@@ -104,7 +137,8 @@ def test_an_index_replaces_only_an_index(docs, tmp_path):
     small.add("cat", [docs["cat"]])
     small.to_disk(tmp_path / "index")
     assert len(SearchIndex.from_disk(tmp_path / "index")) == 1
-    assert [path.name for path in (tmp_path / "index").iterdir()] == ["spans.parquet"]
+    names = {path.name for path in (tmp_path / "index").iterdir()}
+    assert names == {"spans.parquet", "digests.json"}
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(FileExistsError, match="contains index"):
         small.to_disk(tmp_path)

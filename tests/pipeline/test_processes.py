@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from spacy.tokens import Doc
 
-from tests import pipelines
+from tests import pipelines, tiny
 from tests.pipelines import assert_same
 
 
@@ -81,6 +81,90 @@ FORK = """
 def test_a_fork_while_another_thread_holds_the_locks(weights):
     """The child would wait forever for a thread that it does not have."""
     assert run(FORK, weights) == "0"
+
+
+FORKS = """
+    import os, queue, signal, sys, threading
+    import spacy_elmo
+    from tests import pipelines
+    ours = os.path.dirname(spacy_elmo.__file__)
+    trained = pipelines.listening(sys.argv[1], frozen=True)
+    pipelines.trained(trained)
+    both = [pipelines.blank(sys.argv[1]), trained]
+    seen, paused, go = set(), queue.SimpleQueue(), queue.SimpleQueue()
+
+    def pause(frame, event, arg):
+        is_ours = frame.f_code.co_filename.startswith(ours) and frame.f_code.co_name[0] != "<"
+        if is_ours and frame.f_code not in seen:
+            seen.add(frame.f_code)
+            paused.put(True)
+            go.get()
+
+    def predict():
+        for nlp in both:
+            nlp("A cat.")
+
+    def work():
+        predict()
+        paused.put(False)
+
+    threading.settrace(pause)
+    threading.Thread(target=work).start()
+    failed = []
+    while paused.get():
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            predict()
+            os._exit(0)
+        failed.append(os.waitpid(child, 0)[1] != 0)
+        go.put(None)
+    print(len(failed) > 50, sum(failed))
+"""
+
+
+def test_a_fork_at_any_function_of_another_thread(tmp_path):
+    """The other thread stops at the start of each function, where it may hold a lock, such as that of
+    `functools.cached_property` in Python 3.10 and 3.11. One of its pipelines has not been used before."""
+    weights = tiny.save(tmp_path / "w.safetensors", replace=(("\u0101", "a"),))
+    assert run(FORKS, weights) == "True 0"
+
+
+OTHER_THREADS = """
+    import os
+    os.environ["OPENBLAS_NUM_THREADS"] = "4"
+    import time, torch
+    from spacy.util import registry
+    from tests import pipelines
+    torch.set_num_threads(4)
+    nlp = pipelines.listening("en_mini_v4", frozen=True)
+    pipelines.trained(nlp)
+    registry.callbacks.get("spacy-elmo.kernel_products.v1")()(nlp)
+
+    def switches():
+        # For each thread but this one: how often it has begun to wait.
+        found = {}
+        for thread in set(os.listdir("/proc/self/task")) - {str(os.getpid())}:
+            with open(f"/proc/self/task/{thread}/status") as status:
+                found[thread] = [line for line in status if "ctxt_switches" in line]
+        return found
+
+    first, second = (" ".join([*map(str, range(1000)), end]) for end in ".!")
+    nlp(first)
+    (torch.ones(400, 400) * torch.ones(400, 400)).sum()
+    before = None
+    while before != (before := switches()):
+        time.sleep(0.2)
+    nlp(second)
+    print(switches() == before, torch.get_num_threads())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_prediction_wakes_no_other_thread():
+    """Beside another busy process, the threads of torch and numpy would wait for each other. torch keeps its number of
+    threads."""
+    assert run(OTHER_THREADS) == "True 4"
 
 
 @pytest.mark.parametrize("trained", [False, True])

@@ -258,6 +258,19 @@ def test_components_that_do_not_listen_are_named(weights):
     assert "init-config --pipeline ner`" in message
 
 
+def test_listeners_that_do_not_learn_while_the_bilm_does_are_named(weights):
+    """Their input changes with each step. So spaCy's `frozen_components` damage them, unless elmo is frozen, too."""
+    nlp = listening(weights, "one", "two", "three")
+    optimizer = pipelines.trained(nlp, 11)
+    with pytest.warns(UserWarning, match="'elmo' is trained, but 'one', 'three' not"):
+        for _ in range(10):
+            pipelines.step(nlp, optimizer, exclude=["one", "three"])
+    for _ in range(20):  # once is enough
+        pipelines.step(nlp, optimizer, exclude=["one", "three"])
+    frozen = listening(weights, "one", "two", frozen=True)
+    pipelines.trained(frozen, 11, exclude=["one"])
+
+
 def test_no_warning_where_the_listener_was_replaced(weights):
     nlp = listening(weights)
     nlp.initialize(lambda: pipelines.examples(nlp))

@@ -46,6 +46,21 @@ def test_a_hundred_lines_end_a_passage(tmp_path):
     assert [len(passage.parts) for passage in read(path)] == [100, 1]
 
 
+@pytest.mark.parametrize(
+    "text", ["word " * 50_000 + "end", "字" * 250_000, "a  b " * 30_000 + "c" * 99_999]
+)
+def test_a_long_line_is_cut(tmp_path, text):
+    """A text on one line is many passages, because some are held out, and one would not fit into memory."""
+    (tmp_path / "a.txt").write_text(f"first\n{text}\nlast\n", encoding="utf8")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": f"first\n{text}"}), encoding="utf8")
+    *found, record = read(tmp_path)
+    pieces = [piece for passage in found for piece in passage.parts]
+    assert len(found) >= 3 and found[0].parts[0] == "first" and found[-1].parts == ["last"]
+    assert max(map(len, pieces)) <= 100_000
+    assert " ".join(pieces[1:-1]).split() == text.split() or "".join(pieces[1:-1]) == text
+    assert record.parts == pieces[:-1]
+
+
 @pytest.mark.parametrize("name, pack", [("a.jsonl", bytes), ("a.jsonl.gz", gzip.compress)])
 def test_a_record_is_a_passage(tmp_path, name, pack):
     records = [
@@ -98,7 +113,9 @@ def test_a_docbin_gives_its_words(tmp_path):
     assert read(tmp_path / "a.spacy") == [words(*texts[0]), words(*texts[2])]
 
 
-@pytest.mark.parametrize("damage", [lambda raw: raw[:-20], lambda raw: b"", lambda raw: b"text"])
+@pytest.mark.parametrize(
+    "damage", [lambda raw: raw[:-20], lambda raw: raw[:1], lambda raw: b"text"]
+)
 def test_a_damaged_docbin_is_named(tmp_path, damage):
     doc = Doc(spacy.blank("en").vocab, words=["a", "b"])
     raw = DocBin(docs=[doc]).to_bytes()

@@ -30,15 +30,31 @@ def test_packed_files_read_alike(tmp_path, name, pack):
 
 def test_a_byte_order_mark_is_no_text(tmp_path):
     path = tmp_path / "windows.txt"
-    path.write_bytes(b"\xef\xbb\xbfone\r\n\xef\xbb\xbftwo\r\n")
-    assert list(lines(path)) == [(1, "one\r\n"), (2, "\ufefftwo\r\n")]
+    """It can also be inside a file that was joined from others, with or without a line break between them."""
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\xef\xbb\xbftwo\r\nthe end. \xef\xbb\xbfThree")
+    assert list(lines(path)) == [(1, "one\r\n"), (2, "two\r\n"), (3, "the end. Three")]
+
+
+@pytest.mark.parametrize("limit", range(1, 8))
+def test_a_long_line_comes_in_pieces(tmp_path, limit):
+    path = tmp_path / "a.txt"
+    path.write_text("one\n\n鳥 é🙂two\nx", encoding="utf8")
+    pieces = list(lines(path, limit))
+    for number, line in enumerate(["one\n", "\n", "鳥 é🙂two\n", "x"], 1):
+        found = [piece for at, piece in pieces if at == number]
+        assert "".join(found) == line
+        # A character that is cut comes with the next piece.
+        assert max(len(piece.encode()) for piece in found) < limit + 4
+    path.write_bytes(b"one \xc3")
+    with pytest.raises(ValueError, match="line 1 is not UTF-8"):
+        list(lines(path, limit))
 
 
 def test_sources(tmp_path):
     for name in (
         "b.txt.gz", "a.txt", ".hidden.txt", "c.tsv", "notes.md", "d.txt.bz2", "e.jsonl", "f.spacy", "g.JSONL.xz",
     ):  # fmt: skip
-        (tmp_path / name).touch()
+        (tmp_path / name).write_text("a")
 
     def names(source: str) -> list[str]:
         return [file.name for file in text_files(str(tmp_path / source))]

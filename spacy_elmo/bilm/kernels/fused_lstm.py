@@ -149,7 +149,11 @@ def forward(
         residual: from the second layer on, the output of a layer is h + x.
         kept: the activations of the only layer and direction are also written to these tensors, except `outputs`.
     """
-    (levels, directions, m, width), (_, _, batch, dim), wide_width = values.shape, c.shape, h.shape[3]
+    (levels, directions, m, width), (_, _, batch, dim), wide_width = (
+        values.shape,
+        c.shape,
+        h.shape[3],
+    )
     threads = torch.get_num_threads()
     hidden_step = dim + ROW_GAP
     window, step = threads * _WINDOW, directions * batch
@@ -348,4 +352,3 @@ def widened(rows: Tensor, columns: int) -> Tensor:
 
 def _limit(clip: float | None) -> float:
     return math.inf if clip is None else float(clip)
-

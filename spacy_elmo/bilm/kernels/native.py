@@ -14,11 +14,12 @@ of numbers and add both products.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ calls functions of an older compiled library with wrong arguments. If you change
 CHOICE = "SPACY_ELMO_KERNELS"
 """Name of the environment variable with which tests select the kernels for another instruction set. The value
 of the variable is one of `processors()`, or "portable". The bits of float32 results do not change."""
+THREADS = "SPACY_ELMO_THREADS"
+"""Name of the environment variable with the number of threads in prediction."""
 _KINDS = ("avx512", "avx2", "neon", "portable")
 """The instruction sets for which kernels are compiled, fastest first. "portable" is plain C."""
 _PANEL = 16
@@ -146,12 +149,34 @@ def library() -> ctypes.CDLL | None:
 def _use_torch_threads(library: ctypes.CDLL) -> None:
     """Let the C functions run in torch's own threads, if torch's OpenMP library contains the OpenMP functions
     of GCC."""
-    if sys.platform == "win32":
-        return  # Windows cannot look up a function in all libraries of the process.
-    process = ctypes.CDLL(None)
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
-    if all(hasattr(process, name) for name in names):
-        library.spacy_elmo_use_torch_threads(*(getattr(process, name) for name in names))
+    if all(hasattr(_process(), name) for name in names):
+        library.spacy_elmo_use_torch_threads(*(getattr(_process(), name) for name in names))
+
+
+@cache
+def _process() -> ctypes.CDLL | None:
+    # Windows cannot look up a function in all libraries of the process.
+    return None if sys.platform == "win32" else ctypes.CDLL(None)
+
+
+@contextlib.contextmanager
+def inference_threads() -> Iterator[None]:
+    """Create a context in which torch and the C functions compute in the calling thread alone, or in as many threads
+    as the environment variable `THREADS` says.
+
+    OpenMP's threads wait for each other after each operation, for a long time if another process keeps a core busy.
+    Other threads of this process keep torch's number, which `torch.set_num_threads` would change.
+    """
+    before, set_threads = torch.get_num_threads(), getattr(_process(), "omp_set_num_threads", None)
+    if set_threads is None:
+        yield
+        return
+    set_threads(int(os.environ.get(THREADS, "1")))
+    try:
+        yield
+    finally:
+        set_threads(before)
 
 
 def weight_gradient(left: Tensor, right: Tensor, into: Tensor | None = None) -> Tensor:

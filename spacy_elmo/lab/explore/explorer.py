@@ -21,7 +21,7 @@ from ..contexts import nearest, project
 from ..embed import embed
 from ..language_model import Context, LanguageModel
 from ..normalize import normalize
-from ..pipelines import blank_pipeline, find_elmo, vector_settings
+from ..pipelines import elmo_and_later, find_elmo, is_weights, load_pipeline, vector_settings
 from .page import word_view
 from .word_index import WordIndex, is_embedded
 
@@ -44,7 +44,7 @@ class Explorer:
         nlp: the pipeline that has computed the vectors in `index`, which ends with elmo.
         index: the occurrences of each word in a corpus, with their vectors.
         language_model: the biLM with its softmax head. None: the page shows no surprise and no substitutes.
-        name: name of the weights, which the page shows.
+        name: name of the weights or of the pipeline, which the page shows.
     """
 
     def __init__(
@@ -62,25 +62,27 @@ class Explorer:
         self._doc = functools.lru_cache(_RECENT_DOCS)(nlp)
 
     @classmethod
-    def load(cls, weights: str, corpus: str | Path) -> Explorer:
-        """Load weights, and a corpus: a folder that `embed` has written with these weights, or a text (file, folder or
-        glob pattern), whose vectors are computed first."""
-        # The file is read once, for elmo and for the language model.
-        loaded = Weights.load(find_weights(weights))
-        language_model = LanguageModel(loaded) if loaded.has_head else None
+    def load(cls, source: str, corpus: str | Path) -> Explorer:
+        """Load a pipeline or weights, and a corpus: a folder that `embed` has written with them, or a text (file,
+        folder or glob pattern), whose vectors are computed first. A pipeline has no softmax, so no language model."""
         index = WordIndex(corpus) if is_embedded(corpus) else None
-        nlp = blank_pipeline(weights, index.pipeline["lang"] if index else None)
-        shim_of(find_elmo(nlp)[1].model).set_weights(loaded.without_head())
+        # The file is read once, for elmo and for the language model.
+        loaded = Weights.load(find_weights(source)) if is_weights(source) else None
+        nlp = load_pipeline(source, lang=index.pipeline["lang"] if index and loaded else None)
+        nlp.select_pipes(disable=elmo_and_later(nlp)[1:])
+        if loaded is not None:
+            shim_of(find_elmo(nlp)[1].model).set_weights(loaded.without_head())
+        language_model = LanguageModel(loaded) if loaded and loaded.has_head else None
         if index is None:
             with tempfile.TemporaryDirectory(prefix="spacy-elmo-") as folder:
                 embed(nlp, corpus, folder, dtype="float16")
                 index = WordIndex(folder)
         if index.pipeline != vector_settings(nlp):
             raise ValueError(
-                f"The vectors in {corpus} were computed with other weights than {weights}, or with other options of"
+                f"The vectors in {corpus} were computed with other weights than {source}, or with other options of"
                 " elmo. Compute them again with `spacy elmo embed`"
             )
-        return cls(nlp, index, language_model, name=Path(weights).name)
+        return cls(nlp, index, language_model, name=Path(source).name)
 
     def overview(self) -> Answer:
         """Return what the page shows first, such as the name of the weights and the size of the corpus."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from spacy.tokens import Doc
-from thinc.api import Model, get_array_module, xp2torch
+from thinc.api import Model, xp2torch
 from thinc.types import Floats2d, Floats3d
 from torch import Tensor
 
@@ -175,7 +175,8 @@ def _compute(
         bilm = shim.bilm if train else shim.bilm_for_inference()
         by_token = target[None] if average else target
         _write_layers(bilm, sequences, by_token, shim.start_state, max_words, average=average)
-    if not train and not _is_finite(flat):
+        finite = train or is_finite(torch.as_tensor(target))
+    if not finite:
         warnings.warn(
             "The biLM has computed vectors that are not finite, although its weights are finite: intermediate numbers"
             f" were too large for precision {options.precision!r} and dtype {options.dtype!r}. The training of the"
@@ -191,13 +192,6 @@ def _compute(
         return []
 
     return flat.astype(options.dtype, copy=False), backprop
-
-
-def _is_finite(array: Any) -> bool:
-    """Return True if no number is NaN or infinite."""
-    if array.dtype == "float16":  # for which NumPy is slow
-        return is_finite(torch.from_dlpack(array))
-    return bool(get_array_module(array).isfinite(array).all())
 
 
 def _write_layers(

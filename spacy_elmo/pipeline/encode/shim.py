@@ -158,15 +158,16 @@ class BiLMShim(PyTorchShim):
         if not changed:
             yield
             return
-        kept = [param.data for param, _ in changed]
+        kept = [param.data.clone() for param, _ in changed]
         try:
+            # In place, because another thread may be reading the memory of the parameters.
             for param, value in changed:
-                param.data = xp2torch(value, device=param.device).clone()
+                param.data.copy_(xp2torch(value, device=param.device))
             self._weights_changed()
             yield
         finally:
             for (param, _), data in zip(changed, kept, strict=True):
-                param.data = data
+                param.data.copy_(data)
             # Not the old version: another thread may have kept values of the averages under it.
             self._weights_changed()
 

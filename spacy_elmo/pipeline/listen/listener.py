@@ -36,6 +36,8 @@ class ListenerState(NotSaved):
         self.upstream_name = upstream_name
         self.width = width
         self.in_entity_linker = False
+        self.idle_steps = 0
+        """Steps in which the biLM was trained since the listener was."""
         self.needs_width = False
         """True if an `EntityLinker` contains the listener, and its layers have a width that is not in the config."""
         self._links: list[weakref.ref[Any]] = []
@@ -156,6 +158,8 @@ def forward(
     warn = not state.in_entity_linker
     layers, add_gradient = state.source_for(docs).layers(docs, is_train, warn=warn)
     trained = add_gradient is not None
+    if trained:
+        state.idle_steps = 0
     mixed, unmix = mix_layers(model.layers[0], layers, is_train, trained=trained)
 
     def backprop(d_mixed: list[Floats2d]) -> list[Doc]:

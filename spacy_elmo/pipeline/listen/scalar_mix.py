@@ -179,7 +179,8 @@ def _mix(mix: Model, h: Floats3d, trained: bool) -> tuple[Floats2d, Callable[[Fl
     xp: Any = mix.ops.xp
     weights, gamma = mix_weights(mix)
     chosen = _chosen_layer(mix, len(h))
-    mean: Any = xp.tensordot(weights, h, axes=1) if chosen is None else h[chosen]
+    # Not numpy's products, whose threads wait for each other on a busy machine.
+    mean: Any = xp.einsum("l,ltw->tw", weights, h) if chosen is None else h[chosen]
 
     def backprop(dy: Floats2d) -> Floats3d | None:
         if "scalars" in mix.param_names:

@@ -33,9 +33,14 @@ def install_extensions() -> None:
         (Token, "elmo", token_vector, _refuse),
     )
     for cls, name, getter, setter in attributes:
-        # spaCy raises an error if another extension has this name.
-        if not cls.has_extension(name) or cls.get_extension(name)[2] is not getter:
-            cls.set_extension(name, getter=getter, setter=setter)
+        known = cls.get_extension(name)[2] if cls.has_extension(name) else None
+        if known is not getter:
+            # The same, if this module was loaded again. spaCy raises an error if another extension has this name.
+            new, old = (
+                [getattr(f, part, None) for part in ("__module__", "__name__")]
+                for f in (getter, known)
+            )
+            cls.set_extension(name, getter=getter, setter=setter, force=new == old)
 
 
 class StoredLayers(dict[str, dict[str, Any]]):
@@ -173,13 +178,23 @@ def _set_doc_layers(doc: Doc, layers: Floats3d | None) -> None:
     store_layers(doc, _USER, copied)
 
 
-def _set_doc_vectors(doc: Doc, value: None) -> None:
-    """Remove the layers of a Doc, if the value is None. spaCy's `doc_cleaner` sets attributes to None."""
-    if value is not None:
+def _set_doc_vectors(doc: Doc, average: Floats2d | None) -> None:
+    """Store a float32 copy of the average of the layers on a Doc without layers, to which a program copies all
+    attributes of another Doc. If `average` is None, remove the layers. spaCy's `doc_cleaner` sets attributes to None.
+    """
+    if average is None:
+        _set_doc_layers(doc, None)
+        return
+    if doc.user_data.get(_KEY):
         raise ValueError(
             "doc._.elmo cannot be set, because it is the average of the layers: set doc._.elmo_layers"
         )
-    _set_doc_layers(doc, None)
+    if average.ndim != 2 or len(average) != len(doc):
+        raise ValueError(
+            f"doc._.elmo must have the shape ({len(doc)}, width) for this Doc, not {average.shape}"
+        )
+    copied: Any = average.astype("float32")
+    store_layers(doc, _USER, copied)
 
 
 def _refuse(thing: Span | Token, value: Any) -> None:

@@ -8,10 +8,12 @@ import textwrap
 import threading
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import native
+from tests.threads import torch_threads
 
 pytestmark = pytest.mark.skipif(not native.library(), reason="there is no compiler")
 
@@ -44,6 +46,30 @@ def test_every_row_is_done_once(threads, rows):
 def test_by_as_many_threads_as_were_asked_for():
     assert shared(3, 9) == ([(0, 3), (3, 6), (6, 9)], 3)
     assert shared(1, 9) == ([(0, 9)], 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="OpenMP cannot be found")
+@pytest.mark.parametrize("chosen, expected", [(None, 1), ("2", 2)])
+def test_threads_of_inference_count_only_in_its_thread(monkeypatch, chosen, expected):
+    monkeypatch.delenv(native.THREADS, raising=False)
+    if chosen:
+        monkeypatch.setenv(native.THREADS, chosen)
+    numbers = {}
+
+    def other():
+        numbers["new thread"] = torch.get_num_threads()
+
+    with torch_threads(3):
+        with native.inference_threads(), native.inference_threads():
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            numbers["inside"] = torch.get_num_threads()
+        numbers["after"] = torch.get_num_threads()
+        with pytest.raises(ValueError, match="own"), native.inference_threads():
+            raise ValueError("own")
+        numbers["after an error"] = torch.get_num_threads()
+    assert numbers == {"new thread": 3, "inside": expected, "after": 3, "after an error": 3}
 
 
 def test_a_little_is_done_at_once():

@@ -117,6 +117,23 @@ def test_folder_of_embed(explorer, text, tmp_path):
         Explorer.load(str(tmp_path / "w.safetensors"), tmp_path / "vectors")
 
 
+def test_pipeline(explorer, text, tmp_path):
+    """The page of a pipeline has its elmo's vectors, predicts no words, and runs no other component."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": WEIGHTS})
+    nlp.add_pipe("merge_noun_chunks")
+    nlp.to_disk(tmp_path / "nlp")
+    ours = Explorer.load(str(tmp_path / "nlp"), text)
+    expected = {**explorer.overview(), "weights": "nlp", "language_model": False}
+    assert ours.overview() == expected
+    answers = [one.answer_word([SENTENCE], 0, BANK) for one in (ours, explorer)]
+    assert answers[0]["substitutes"] is None
+    assert (
+        answers[0]["uses"] == answers[1]["uses"]
+        and answers[0]["likeness"] == answers[1]["likeness"]
+    )
+
+
 def test_weights_are_read_once(text, monkeypatch):
     """Elmo and the language model share the content of the file."""
     opened, read_bytes = [], Path.read_bytes

@@ -281,6 +281,24 @@ def test_averages_reach_the_network(shim):
         assert equal(trained, values(shim))
 
 
+def test_averages_use_the_memory_of_the_parameters(shim):
+    """Another thread may be reading this memory, so it must not be freed at the end of the `with` block."""
+    train(shim)
+    optimizer = Adam(0.1, use_averages=True)
+    for value in (1.0, -3.0):
+        give_gradients(shim, value)
+        shim.finish_update(optimizer)
+    memory = {name: tensor.numpy() for name, tensor in shim.bilm.state_dict().items()}
+    trained = {name: array.copy() for name, array in memory.items()}
+    with shim.use_params(optimizer.averages):
+        for name, array in memory.items():
+            np.testing.assert_array_equal(array, optimizer.averages[shim.id, name])
+        inside = {name: tensor.numpy() for name, tensor in shim.bilm.state_dict().items()}
+    for name, array in trained.items():
+        np.testing.assert_array_equal(memory[name], array)
+        np.testing.assert_array_equal(inside[name], array)
+
+
 @pytest.mark.parametrize("loaded", [True, False])
 def test_device(shim, monkeypatch, loaded):
     """The network is asked to move; there may be no second device."""

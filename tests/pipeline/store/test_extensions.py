@@ -1,5 +1,8 @@
 """The layers that a Doc stores, and the extensions that return them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import spacy
@@ -72,8 +75,38 @@ def test_set_layers_are_a_copy(doc):
 def test_wrong_values(doc):
     with pytest.raises(ValueError, match=r"\(layers, 4, width\) for this Doc, not \(2, 3, 3\)"):
         doc._.elmo_layers = LAYERS[:, :3]
+    with pytest.raises(ValueError, match=r"\(4, width\) for this Doc, not \(3, 3\)"):
+        doc._.elmo = LAYERS[0, :3]
+    store_layers(doc, "elmo", LAYERS)
     with pytest.raises(ValueError, match="set doc._.elmo_layers"):
         doc._.elmo = LAYERS[0]
+    assert_array_equal(doc._.elmo_layers, LAYERS)
+
+
+@pytest.mark.parametrize("stored", [LAYERS, LAYERS[0], None])
+def test_all_attributes_can_be_copied_to_another_doc(doc, stored):
+    """spacy-llm does it in this order, and then copies `user_data`."""
+    if stored is not None:
+        store_layers(doc, "elmo", stored)
+    other = Doc(NLP.vocab, words=["a", "b", " ", "c"])
+    for name in dir(doc._):
+        if getattr(other._, name) is None:
+            setattr(other._, name, getattr(doc._, name))
+    other.user_data = {**doc.user_data, **other.user_data}
+    for name in ("elmo", "elmo_layers"):
+        expected = getattr(doc._, name)
+        assert_array_equal(getattr(other._, name), expected)
+
+
+def test_an_average_can_be_set(doc):
+    given = LAYERS[0].astype("float64")
+    doc._.elmo = given
+    given[:] = 0
+    assert_array_equal(doc._.elmo, LAYERS[0])
+    assert_array_equal(doc[3]._.elmo, LAYERS[0, 3])
+    assert doc._.elmo_layers is None and stored_layers(doc, "any") is None
+    doc._.elmo = None
+    assert doc._.elmo is None and not doc.user_data
 
 
 def test_two_components_never_read_each_other(doc):
@@ -165,3 +198,23 @@ def test_other_peoples_extensions_stay(owner):
             install_extensions()
     finally:
         owner.set_extension("elmo", getter=getter, setter=setter, force=True)
+
+
+def test_the_module_is_loaded_again():
+    """As by autoreload in a notebook. In a process of its own, because other modules keep the first one."""
+    code = """
+import importlib, spacy, sys
+import spacy_elmo.pipeline.store.extensions as module
+from spacy.tokens import Doc
+first = spacy.blank("en")
+first.add_pipe("elmo", config={"weights": "en_mini_v4"})
+doc = first("a cat")
+importlib.reload(module)
+for _ in range(2):
+    module.install_extensions()
+    assert Doc.get_extension("elmo_layers")[2] is module.layers_of
+    assert (doc._.elmo_layers == first("a cat")._.elmo_layers).all()
+    del sys.modules[module.__name__]
+    module = importlib.import_module(module.__name__)
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

@@ -1,6 +1,9 @@
-"""Join pipelines that share a biLM: the components of all of them read one `elmo`.
+"""Save a pipeline with its weights rounded to float16, before it is scored.
 
-python join_pipelines.py OUT training/la_udante-ud/model-best training/names/model-best
+    python save_pipeline.py training/pipeline training/treebank/model-last training/names/model-best
+
+The components of several trainings on one biLM are joined: all of them read one `elmo`. float16 has all digits that
+matter, and a wheel of the pipeline is half as large.
 """
 
 import argparse
@@ -8,7 +11,9 @@ import shutil
 from pathlib import Path
 
 import spacy
+import torch
 from spacy.language import Language
+from thinc.api import Model
 
 
 def join(paths: list[Path]) -> Language:
@@ -18,9 +23,8 @@ def join(paths: list[Path]) -> Language:
         ValueError: a pipeline has another biLM than the first, or a component of the same name.
     """
     joined, *others = map(spacy.load, paths)
-    expected = _bilm(joined)
     for path, other in zip(paths[1:], others, strict=True):
-        if _bilm(other) != expected:
+        if _bilm(other) != _bilm(joined):
             raise ValueError(
                 f"{path} has another biLM than {paths[0]}. Train both with the same weights and options of elmo"
             )
@@ -39,16 +43,32 @@ def _bilm(nlp: Language) -> tuple[bytes, list[str]]:
     return nlp.get_pipe("elmo").model.to_bytes(), options
 
 
+def round_weights(nlp: Language) -> None:
+    """Round the weights of all components to the nearest numbers of float16, in place."""
+    for _, component in nlp.components:
+        model = getattr(component, "model", None)
+        for node in model.walk() if isinstance(model, Model) else ():
+            for name in node.param_names:
+                if node.has_param(name):
+                    rounded = node.get_param(name).astype("float16")
+                    node.set_param(name, rounded.astype("float32"))
+            for shim in node.shims:
+                with torch.no_grad():
+                    for parameter in shim.bilm.parameters():
+                        parameter.copy_(parameter.half())
+
+
 def main() -> None:
-    """Write the joined pipeline."""
+    """Write the pipeline."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("pipelines", type=Path, nargs="+", metavar="PIPELINE")
     args = parser.parse_args()
-    joined = join(args.pipelines)
+    nlp = join(args.pipelines)
+    round_weights(nlp)
     # Otherwise components of an older pipeline would stay.
     shutil.rmtree(args.out, ignore_errors=True)
-    joined.to_disk(args.out)
+    nlp.to_disk(args.out)
 
 
 if __name__ == "__main__":
