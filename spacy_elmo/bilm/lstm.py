@@ -73,6 +73,7 @@ class LSTM(nn.ModuleList):
             The inputs and the outputs of each layer with its residual connection, L + 1 tensors (2, M, P), and the state
             after the last time step of each sequence.
         """
+        vectors = torch.as_tensor(vectors)
         # Not vectors[...], because with several threads its backward pass adds in another order each time.
         index = torch.from_numpy(np.ascontiguousarray(rows)).to(vectors.device)
         values, states = [nn.functional.embedding(index, vectors)], []

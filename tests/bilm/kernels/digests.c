@@ -154,37 +154,31 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
     enum { DIM = 48, WIDTH = 32, STEPS = 9, SEQUENCES = 20 };
     int64_t rows[STEPS], total = 0;
     for (int64_t step = 0; step < STEPS; step++)
-        total += rows[step] = step < 7 ? SEQUENCES - 2 * step : 3;
-    float *gates = halves(2 * WIDTH * 4 * DIM), *last = halves(DIM * WIDTH), *bias = numbers(4 * DIM, 1);
+        total += rows[step] = SEQUENCES - 2 * step;
+    float *gates = numbers(2 * WIDTH * 4 * DIM, 0.7f), *last = numbers(DIM * WIDTH, 0.5f), *bias = numbers(4 * DIM, 1);
     float *packed = numbers(2 * WIDTH * 4 * DIM, 0), *packed_last = numbers(DIM * WIDTH, 0);
-    pack(&(Packing){4 * DIM / 16, 2 * WIDTH, 2 * WIDTH, DIM, 4, gates, 4 * DIM, 1, DIM, packed, 2 * WIDTH * 16});
-    pack(&(Packing){WIDTH / 16, DIM, DIM, WIDTH, 1, last, WIDTH, 1, 0, packed_last, DIM * 16});
-    uint16_t *half = as_half(packed, 2 * WIDTH * 4 * DIM), *half_last = as_half(packed_last, DIM * WIDTH);
-    /* Two layers in two directions with the same weights, and one direction of one layer for a backward pass. Few sequences have
-       all steps, for which the kernel has another order of work. The weights are also multiples of 2^-10, so they have a float16
-       form. */
-    enum { LAYERS = 2, WINDOW = 64 };
-    const int64_t scratch_size = WINDOW * (4 * DIM + WIDTH) + 2 * SEQUENCES * (2 * WIDTH + DIM);
-    float *vectors = numbers(total * WIDTH, 2), *values = numbers((LAYERS + 1) * 2 * total * WIDTH, 0);
-    float *h = numbers(LAYERS * 2 * SEQUENCES * WIDTH, 1), *c = numbers(LAYERS * 2 * SEQUENCES * DIM, 3);
-    float *space = numbers(scratch_size, 0), *kept = numbers(total * 4 * DIM, 0), *cells = numbers(total * DIM, 0);
-    float *xh = numbers(total * 2 * WIDTH, 0), *hiddens = numbers(total * DIM, 0);
-    int64_t *types = malloc(2 * (size_t)total * sizeof *types);
-    for (int64_t k = 0; k < 2 * total; k++)
-        types[k] = k * 7 % total;
-    vectors[3] = NAN, vectors[WIDTH + 1] = INFINITY, vectors[2 * WIDTH + 5] = -1e30f;
-    const LayerWeights layer = {{packed, half}, {packed_last, half_last}, bias}, layers[LAYERS * 2] = {layer, layer, layer, layer};
-    Forward all = {1, LAYERS, 2, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, layers, 2.5, 0.8, 1, vectors, types, values, h, c, DIM,
-                   space, NULL, NULL, NULL, NULL};
-    forward(&all);
-    for (int64_t k = 0; k < (LAYERS + 1) * 2 * total * WIDTH; k++)
-        if (values[k] != values[k]) values[k] = 7; /* what bits a NaN has is no one's promise */
-    SAY("layers", values, (LAYERS + 1) * 2 * total * WIDTH);
-    vectors = numbers(total * WIDTH, 2), h = numbers(SEQUENCES * WIDTH, 1), c = numbers(SEQUENCES * DIM, 3);
-    all = (Forward){1, 1, 1, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, layers, 2.5, 0.8, 0, vectors, types, values, h, c, DIM, space,
-                    xh, hiddens, kept, cells};
-    forward(&all);
-    SAY("gates", kept, total * 4 * DIM);
+    const Packing gates_packing = {4 * DIM / 16, 2 * WIDTH, 2 * WIDTH, DIM, 4, gates, 4 * DIM, 1, DIM, packed, 2 * WIDTH * 16};
+    const Packing last_packing = {WIDTH / 16, DIM, DIM, WIDTH, 1, last, WIDTH, 1, 0, packed_last, DIM * 16};
+    pack(&gates_packing), pack(&last_packing);
+    float *xh = numbers(total * 2 * WIDTH, 2), *c = numbers(SEQUENCES * DIM, 3), *kept = numbers(total * 4 * DIM, 0);
+    float *space = numbers(total * 4 * DIM, 0), *hiddens = numbers(total * DIM, 0), *cells = numbers(total * DIM, 0);
+    float *h = numbers(total * WIDTH, 0), *values = malloc(2 * (size_t)total * WIDTH * sizeof *values);
+    xh[3] = NAN, xh[2 * WIDTH + 1] = INFINITY, xh[4 * WIDTH + 5] = -1e30f;
+    for (int64_t k = 0; k < total; k++) {
+        memcpy(values + k * WIDTH, xh + 2 * k * WIDTH, WIDTH * sizeof *values);
+        if (k < SEQUENCES) memcpy(h + k * WIDTH, xh + (2 * k + 1) * WIDTH, WIDTH * sizeof *values);
+    }
+    float by_cell[4 * DIM];
+    for (int k = 0; k < 4 * DIM; k++)
+        by_cell[k] = bias[k / 16 % 4 * DIM + k / 64 * 16 + k % 16];
+    LayerWeights layer = {{packed, NULL}, {packed_last, NULL}, by_cell};
+    forward(&(Forward){1, 1, 1, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, &layer, 2.5, 0.8, 0, NULL, NULL, values, h, c, DIM,
+                       space, xh, hiddens, kept, cells});
+    float *outputs = values + total * WIDTH;
+    for (int64_t k = 0; k < total * WIDTH; k++)
+        if (outputs[k] != outputs[k]) outputs[k] = 7; /* what bits a NaN has is no one's promise */
+    SAY("lstm", outputs, total * WIDTH);
+    SAY("gates", kept + SEQUENCES / 2 * 4 * DIM, SEQUENCES / 2 * 4 * DIM);
 
     enum { WORDS = 7, COLUMNS = 20, CHARACTER = 16, FEATURES = 45 };
     int32_t ids[WORDS * COLUMNS], winners[WORDS * FEATURES];
@@ -211,6 +205,23 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
     softmax(&(Rows){1, MANY, LONG, logits, x, sums, logs});
     SAY("terms", logits, MANY * LONG);
     SAY("logarithms", logs, MANY);
+
+    /* Two layers in two directions with the same weights, which have a float16 form. Few sequences have all steps, for which the
+       kernel has another order of work. */
+    enum { LAYERS = 2 };
+    memcpy(gates, halves(2 * WIDTH * 4 * DIM), 2 * WIDTH * 4 * DIM * sizeof *gates);
+    memcpy(last, halves(DIM * WIDTH), DIM * WIDTH * sizeof *last);
+    pack(&gates_packing), pack(&last_packing);
+    layer.gates.half = as_half(packed, 2 * WIDTH * 4 * DIM), layer.projection.half = as_half(packed_last, DIM * WIDTH);
+    const LayerWeights layers[LAYERS * 2] = {layer, layer, layer, layer};
+    float *vectors = numbers(total * WIDTH, 2), *all = numbers((LAYERS + 1) * 2 * total * WIDTH, 0);
+    int64_t *types = malloc(2 * (size_t)total * sizeof *types);
+    for (int64_t k = 0; k < 2 * total; k++)
+        types[k] = k * 7 % total;
+    forward(&(Forward){1, LAYERS, 2, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, layers, 2.5, 0.8, 1, vectors, types, all,
+                       numbers(LAYERS * 2 * SEQUENCES * WIDTH, 1), numbers(LAYERS * 2 * SEQUENCES * DIM, 3), DIM, space, NULL,
+                       NULL, NULL, NULL});
+    SAY("layers", all, (LAYERS + 1) * 2 * total * WIDTH);
 }
 
 KERNELS(float32_portable)
