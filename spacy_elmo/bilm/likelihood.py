@@ -93,7 +93,7 @@ def log_probabilities(
     for direction, predicted in enumerate((first + 1, last - 1)):
         scores[direction, predicted] = opening[direction, targets[predicted]]
     for chunk in bilm.forward_chunks(types, type_of_word, lengths, max_words):
-        for direction, hidden in enumerate(torch.as_tensor(chunk.layers[-1])):
+        for direction, hidden in enumerate(torch.from_dlpack(chunk.layers[-1])):
             predicted = word_positions[chunk.places[direction]] + (1, -1)[direction]
             chunk_targets = torch.from_numpy(targets[predicted]).to(hidden.device)
             scores[direction, predicted] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
@@ -108,4 +108,4 @@ def opening_outputs(bilm: BiLM) -> Tensor:
     forward, `</S>` backward), (2, projection). This output is the same for every sentence."""
     no_words = np.zeros(0, dtype=np.int64)
     outputs = bilm.forward_packed(bilm.encode_words([]), no_words, [0]).outputs
-    return torch.as_tensor(outputs[-1])[:, 0]
+    return torch.from_dlpack(outputs[-1])[:, 0]

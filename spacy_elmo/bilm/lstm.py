@@ -36,9 +36,9 @@ from .kernels.fused_lstm import (
     forward,
     has_fused_lstm,
 )
-from .kernels.native import padded
+from .kernels.native import Array, padded
 
-State = tuple[Tensor, Tensor]
+State = tuple[Array, Array]
 """The output h and the cell state c of LSTM layers."""
 
 _sigmoid_backward, _tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
@@ -70,10 +70,11 @@ class LSTM(nn.ModuleList):
             dropout: probability with which each value in the input of a layer is set to zero.
 
         Returns:
-            The inputs and the outputs of each layer with its residual connection, L + 1 tensors (2, M, P), and the state
+            The inputs, and the outputs of each layer with its residual connection: L + 1 tensors (2, M, P). The state
             after the last time step of each sequence.
         """
-        vectors = torch.as_tensor(vectors)
+        if isinstance(vectors, np.ndarray):
+            vectors = torch.from_numpy(vectors)
         # Not vectors[...], because with several threads its backward pass adds in another order each time.
         index = torch.from_numpy(np.ascontiguousarray(rows)).to(vectors.device)
         values, states = [nn.functional.embedding(index, vectors)], []
@@ -160,18 +161,11 @@ class LSTMLayer(nn.Module):
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         tensors = x, h, c, *self.parameters()
         with torch.autocast(device, enabled=False):
-            fused = has_fused_lstm(compute_dtype, *tensors)
-            if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
-                if not fused:
-                    return InferenceLayer(self, compute_dtype)(x, batch_sizes, h, c)
-                rows = np.arange(2 * x.shape[1]).reshape(2, -1)
-                state = h.detach()[None], c.detach()[None]
-                values, (last_h, last_c) = InferenceLSTM([self], compute_dtype)(
-                    x.detach().reshape(-1, x.shape[2]), rows, batch_sizes, state
-                )
-                y, h, c = (torch.from_numpy(array) for array in (values[1], last_h[0], last_c[0]))
-                return y, h, c
-            return run_directions(x, *self.weights(), h, c, batch_sizes, self.clips, compute_dtype)
+            trained = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+            if trained or has_fused_lstm(compute_dtype, *tensors):
+                settings = batch_sizes, self.clips, compute_dtype
+                return run_directions(x, *self.weights(), h, c, *settings)
+            return InferenceLayer(self, compute_dtype)(x, batch_sizes, h, c)
 
     @property
     def clips(self) -> Clips:
@@ -194,8 +188,8 @@ class LSTMLayer(nn.Module):
 
 
 class InferenceLSTM(nn.Module):
-    """LSTM layers for prediction only, in the C functions. They have no parameters, and their outputs have no autograd
-    graph.
+    """LSTM layers for prediction only, in one C function, with NumPy arrays, whose operations start faster than those of
+    torch. They have no parameters.
 
     Args:
         layers: the layers of which these are copies.
@@ -205,12 +199,7 @@ class InferenceLSTM(nn.Module):
     """
 
     def __init__(
-        self,
-        layers: Sequence[LSTMLayer],
-        compute_dtype: torch.dtype,
-        *,
-        residual: bool = False,
-        half: bool = False,
+        self, layers: Sequence[LSTMLayer], compute_dtype: torch.dtype, *, residual: bool, half: bool
     ) -> None:
         super().__init__()
         directions = [layer.directions() for layer in layers]
@@ -220,14 +209,13 @@ class InferenceLSTM(nn.Module):
 
     def forward(
         self,
-        vectors: Any,
+        vectors: Array,
         rows: np.ndarray,
         batch_sizes: list[int],
-        state: Any = None,
+        state: State | None = None,
         dropout: float = 0.0,
-    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """Run the layers like `LSTM.forward`, but with NumPy arrays, and in their own precision, even under autocast. There
-        is no dropout."""
+    ) -> tuple[np.ndarray, State]:
+        """Run the layers like `LSTM.forward`, but in their own precision, even under autocast, and without dropout."""
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         width, dim, (directions, m) = vectors.shape[1], self._dim, rows.shape
         batch = max(batch_sizes, default=0) if state is None else state[0].shape[2]
@@ -262,7 +250,8 @@ def run_directions(
 
 
 class InferenceLayer(nn.Module):
-    """An LSTM layer for prediction only, in torch operators. It has no parameters, and its outputs have no autograd graph.
+    """An LSTM layer for prediction only, in torch operators. It has no parameters, and its outputs have no autograd
+    graph.
 
     Args:
         layer: the layer of which this one is a copy.

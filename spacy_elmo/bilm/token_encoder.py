@@ -217,10 +217,10 @@ def char_ids(words: Sequence[str], max_characters: int) -> np.ndarray:
     ids[:, 1:-1][positions < lengths[:, None]] = np.frombuffer(b"".join(raw), dtype=np.uint8)
     ids[:, 0] = _WORD_START
     ids[np.arange(len(raw)), lengths + 1] = _WORD_END
-    for row, word in enumerate(words):
-        if word in (BOS, EOS):
-            ids[row] = BYTE_PADDING
-            ids[row, :3] = _WORD_START, _SENTENCE_START if word == BOS else _SENTENCE_END, _WORD_END
+    for boundary, character in ((BOS, _SENTENCE_START), (EOS, _SENTENCE_END)):
+        rows = [row for row, word in enumerate(words) if word == boundary]
+        ids[rows] = BYTE_PADDING
+        ids[rows, :3] = (_WORD_START, character, _WORD_END)
     return ids
 
 

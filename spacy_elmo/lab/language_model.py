@@ -180,7 +180,7 @@ class LanguageModel:
                 types, sequences.type_of_word[batch], lengths, MAX_WORDS
             )
             for chunk in chunks:
-                for direction, hidden in enumerate(torch.as_tensor(chunk.layers[-1])):
+                for direction, hidden in enumerate(torch.from_dlpack(chunk.layers[-1])):
                     slot = torch.from_numpy(targets[direction, chunk.places[direction]])
                     contexts[direction, slot[slot >= 0]] = hidden[slot >= 0]
         return contexts

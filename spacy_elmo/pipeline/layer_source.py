@@ -93,10 +93,6 @@ class LayerSource:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_batch": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        install_extensions()  # again here, because a worker process gets the component by unpickling
-
     @property
     def id(self) -> int:
         """Number of this object. Copies have other numbers."""
@@ -247,6 +243,7 @@ class LayerSource:
     def store(self, docs: Sequence[Doc], layers: Sequence[Any]) -> None:
         """Store the result of `compute` on the Docs. Training ignores other layers, because it is unknown which
         weights computed them."""
+        install_extensions()  # again here, because a worker process gets the component by unpickling
         version = getattr(layers, "version", None)
         for doc, array in zip(docs, layers, strict=True):
             store_layers(doc, self.name, array, version)

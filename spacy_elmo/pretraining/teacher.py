@@ -53,5 +53,5 @@ class Teacher:
         with torch.autocast("cpu", enabled=False):
             types = self._bilm.encode_words(words)
             outputs = self._bilm.forward_packed(types, batch.type_of_word, batch.lengths).outputs
-        directions = zip(torch.as_tensor(outputs[-1]), classes, negatives, strict=True)
+        directions = zip(torch.from_dlpack(outputs[-1]), classes, negatives, strict=True)
         return [sampled_probabilities(self._head, *direction) for direction in directions]

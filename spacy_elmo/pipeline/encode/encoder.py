@@ -168,14 +168,13 @@ def _compute(
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
     max_words = len(sequences.type_of_word) if train else MAX_WORDS
-    # NumPy is faster, but has no gradients and no GPU.
-    target = flat if isinstance(flat, np.ndarray) and not train else torch.from_dlpack(flat)
-    device = _CPU if target is flat else target.device
+    device = _CPU if isinstance(flat, np.ndarray) else shim.device
     with torch.enable_grad() if train else plain_inference(device):
+        target = torch.from_dlpack(flat)
         bilm = shim.bilm if train else shim.bilm_for_inference()
         by_token = target[None] if average else target
         _write_layers(bilm, sequences, by_token, shim.start_state, max_words, average=average)
-        finite = train or is_finite(torch.as_tensor(target))
+        finite = train or is_finite(target)
     if not finite:
         warnings.warn(
             "The biLM has computed vectors that are not finite, although its weights are finite: intermediate numbers"
@@ -197,7 +196,7 @@ def _compute(
 def _write_layers(
     bilm: BiLM,
     sequences: Sequences,
-    by_token: Any,
+    by_token: Tensor,
     start: StartState | None,
     max_words: int,
     *,
@@ -208,25 +207,23 @@ def _write_layers(
     vectors, rows = by_token, sequences.tokens
     if sequences.overlap:
         # The order in which spans are computed depends on all Docs, so their vectors are added at the end.
-        shape = len(by_token), len(rows), by_token.shape[2]
-        is_array = isinstance(by_token, np.ndarray)
-        vectors = np.empty(shape, dtype=np.float32) if is_array else by_token.new_empty(shape)
+        vectors = by_token.new_empty((len(by_token), len(rows), by_token.shape[2]))
         rows = np.arange(len(rows))
-    device = by_token.device if isinstance(by_token, Tensor) else _CPU
     # For each row, that of the forward and of the backward direction.
-    halves = vectors.reshape(len(vectors), -1, vectors.shape[2] // 2)
+    halves: Any = vectors.view(len(vectors), -1, vectors.shape[2] // 2)
+    if halves.is_cpu and not torch.is_grad_enabled():
+        halves = halves.numpy()  # which assigns a few rows much faster
     types = bilm.encode_words(sequences.types)
     for lengths, batch in sequences.batches(max_words):
-        state = None if start is None else start.for_batch(len(lengths), device)
+        state = None if start is None else start.for_batch(len(lengths), bilm.device)
         words = sequences.type_of_word[batch]
         for chunk in bilm.forward_chunks(types, words, lengths, max_words, state=state):
             layers = [sum(chunk.layers) / len(chunk.layers)] if average else chunk.layers
             index = 2 * rows[batch[chunk.places]] + _DIRECTIONS
-            for level, layer in enumerate(layers):
-                target = halves[level]
-                target[index] = layer.to(target.dtype) if isinstance(target, Tensor) else layer
+            for half, layer in zip(halves, layers, strict=True):
+                half[index] = layer if isinstance(half, np.ndarray) else layer.to(half.dtype)
     if sequences.overlap:
-        write_means(torch.as_tensor(by_token), torch.as_tensor(vectors), sequences.tokens)
+        write_means(by_token, vectors, sequences.tokens)
 
 
 def write_means(target: Tensor, vectors: Tensor, tokens: np.ndarray) -> None:
