@@ -64,8 +64,8 @@ class PrepackedDense(nn.Module):
 
 
 def prepack(module: Any, dtype: torch.dtype) -> Any:
-    """Return a copy of `module` for prediction only, in which dense layers are prepacked in the data type `dtype`, and a
-    character CNN is a `PackedCNN`, if its C function exists. The copy shares all other parameters with `module`."""
+    """Return a copy of `module` for prediction only, in which dense layers are prepacked in the data type `dtype`, and
+    a character CNN is a `PackedCNN`, if its C function exists. The copy shares all other parameters with `module`."""
     if isinstance(module, Dense):
         return PrepackedDense(module, dtype)
     other = copy.copy(module)
@@ -287,16 +287,15 @@ class PackedCNN:
         self._filters = pack_filters(
             cnn.characters, [*cnn.filters], [*cnn.filter_biases], torch.float32
         )
+        self._highways = len(cnn.highways)
         self._padding, self._widest = cnn.padding, max(width for width, _ in cnn.config.filters)
         self._activation = _ACTIVATIONS.index(cnn.config.activation)
-        layers = [
-            (
-                torch.cat([h.carry.weight, h.transform.weight], 1),
-                torch.cat([h.carry.bias, h.transform.bias]),
-            )
-            for h in cnn.highways
-        ]
-        self._highways, self._columns = len(layers), 0
+        layers: list[tuple[Tensor, Tensor]] = []
+        for highway in cnn.highways:
+            parts: Any = highway.carry, highway.transform
+            weights = torch.cat([part.weight for part in parts], 1)
+            layers.append((weights, torch.cat([part.bias for part in parts])))
+        self._columns = 0
         if cnn.projection is not None:
             layers.append((cnn.projection.weight, cnn.projection.bias))
             self._columns = len(cnn.projection.bias)

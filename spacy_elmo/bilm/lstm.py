@@ -36,10 +36,10 @@ from .kernels.fused_lstm import (
     forward,
     has_fused_lstm,
 )
-from .kernels.native import Array, padded
+from .kernels.native import padded
 
-State = tuple[Array, Array]
-"""The output h and the cell state c of LSTM layers."""
+State = tuple[Any, Any]
+"""The output h and the cell state c of LSTM layers: tensors, or NumPy arrays of an `InferenceLSTM`."""
 
 _sigmoid_backward, _tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
 
@@ -95,7 +95,8 @@ class LSTM(nn.ModuleList):
     def prepare_for_inference(self, precision: Precision) -> nn.Module:
         """Return a copy of the layers for prediction only, with converted and prepacked matrices. Later changes
         of the parameters may have no effect on the copy."""
-        layers, compute_dtype = list(self), getattr(torch, precision)
+        compute_dtype = getattr(torch, precision)
+        layers: list[Any] = list(self)
         if has_fused_lstm(compute_dtype, *self.parameters()):
             return InferenceLSTM(layers, compute_dtype, residual=self._config.skip, half=True)
         other = copy.copy(self)
@@ -188,8 +189,8 @@ class LSTMLayer(nn.Module):
 
 
 class InferenceLSTM(nn.Module):
-    """LSTM layers for prediction only, in one C function, with NumPy arrays, whose operations start faster than those of
-    torch. They have no parameters.
+    """LSTM layers for prediction only, in one C function. They have no parameters. Their results are NumPy arrays,
+    whose operations start much faster than those of torch.
 
     Args:
         layers: the layers of which these are copies.
@@ -209,7 +210,7 @@ class InferenceLSTM(nn.Module):
 
     def forward(
         self,
-        vectors: Array,
+        vectors: Tensor | np.ndarray,
         rows: np.ndarray,
         batch_sizes: list[int],
         state: State | None = None,

@@ -37,7 +37,8 @@ class PackedOutput:
     """The concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,); see `sequences`."""
     packing: Packing
     outputs: Sequence[Tensor]
-    """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions."""
+    """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions. A network for inference
+    may return NumPy arrays in place of the tensors here and in `PackedChunk`."""
     state: State
     """LSTM states h (L, 2, B, P) and c (L, 2, B, C) after the last time step of each sentence, for L layers of C
     cells."""
@@ -205,7 +206,7 @@ class BiLM(nn.Module):
         return next(self.parameters()).device
 
 
-def _by_rank(state: State | None, order: np.ndarray) -> State | None:
+def _by_rank(state: Any, order: np.ndarray) -> Any:
     """Return the state h and c, (L, 2, B, any), with the sentences in another order."""
     if state is None:
         return None
@@ -219,13 +220,17 @@ def plain_inference(device: torch.device) -> Iterator[None]:
     Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
     could not be used outside of it. `inference_threads` explains the number of threads.
     """
-    with (
-        torch.inference_mode(False),
-        torch.no_grad(),
-        torch.autocast(device.type, enabled=False),
-        inference_threads(),
-    ):
-        yield
+    with inference_threads(), torch.no_grad():
+        if not (torch.is_inference_mode_enabled() or torch.is_autocast_enabled(device.type)):
+            yield
+            return
+        # Only where it is needed, because in a short text it would take 4 % of the time.
+        with (
+            torch.inference_mode(False),
+            torch.no_grad(),
+            torch.autocast(device.type, enabled=False),
+        ):
+            yield
 
 
 def is_finite(tensor: Tensor) -> bool:

@@ -37,8 +37,8 @@ _PLAIN, _END, _NEWLINE, SPACE, _LINE_BREAK = 1, 2, 4, 8, 16
 newline (`_NEWLINE`), any whitespace (`SPACE`), whitespace with exactly one newline (`_LINE_BREAK`).
 Whitespace tokens belong to no sentence."""
 
-# In the bytes of kinds: what ends a sentence if anything follows it, which are an end mark with the punctuation after it,
-# and whitespace with a newline.
+# In the bytes of kinds: what ends a sentence if anything follows. That is an end mark with the punctuation after it, or
+# whitespace with a newline.
 _BREAK = re.compile(rb"\x02[\x00\x02]*|[\x0d\x1d]")
 _BREAK_OF_WRAPPED = re.compile(rb"\x02[\x00\x02]*|\x0d")
 

@@ -140,22 +140,18 @@ def forward(
     Args:
         clips: limits of the magnitudes of c and h.
         values: (L + 1, D, M, P) the inputs, and space for the output of each layer.
-        h, c: the output (L, D, B, P') and the cell state (L, D, B, C') before the first time step, with columns of zeros
-            up to a multiple of 16. Both are overwritten with the state after the last time step of each sequence. The
-            longest sequence comes first.
+        h, c: the output (L, D, B, P') and the cell state (L, D, B, C') before the first time step, with columns of
+            zeros up to a multiple of 16. Both are overwritten with the state after the last time step of each
+            sequence. The longest sequence comes first.
         batch_sizes: number of sequences that have a first, second, ... time step.
         vectors, types: (any, P) vectors, and the rows of those that are the inputs, (D, M) integers; None: the inputs
             are already in `values`.
         residual: from the second layer on, the output of a layer is h + x.
         kept: the activations of the only layer and direction are also written to these tensors, except `outputs`.
     """
-    (levels, directions, m, width), (_, _, batch, dim), wide_width = (
-        values.shape,
-        c.shape,
-        h.shape[3],
-    )
-    threads = torch.get_num_threads()
-    hidden_step = dim + ROW_GAP
+    levels, directions, _, width = values.shape
+    (*_, batch, dim), wide_width = c.shape, h.shape[3]
+    threads, hidden_step = torch.get_num_threads(), dim + ROW_GAP
     window, step = threads * _WINDOW, directions * batch
     size = window * (4 * dim + wide_width) + step * (2 * wide_width + hidden_step)
     scratch = np.empty(size, dtype=np.float32)

@@ -42,8 +42,8 @@ _KINDS = ("avx512", "avx2", "neon", "portable")
 """The instruction sets for which kernels are compiled, fastest first. "portable" is plain C."""
 _PANEL = 16
 ROW_GAP = 32
-"""Numbers between two rows of a matrix. A matrix product reads several rows at once. Without the gap, rows at a distance
-of a power of two would compete for the same few lines of the processor's cache."""
+"""Numbers between two rows of a matrix. A matrix product reads several rows at once. Without the gap, rows at a
+distance of a power of two would compete for the same few lines of the processor's cache."""
 # Rows and columns that are packed at once, as in weight_gradient.c.
 _GRADIENT_ROWS, _GRADIENT_COLUMNS = 1024, 256
 

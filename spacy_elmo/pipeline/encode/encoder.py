@@ -218,10 +218,12 @@ def _write_layers(
         state = None if start is None else start.for_batch(len(lengths), bilm.device)
         words = sequences.type_of_word[batch]
         for chunk in bilm.forward_chunks(types, words, lengths, max_words, state=state):
-            layers = [sum(chunk.layers) / len(chunk.layers)] if average else chunk.layers
+            layers: Any = [sum(chunk.layers) / len(chunk.layers)] if average else chunk.layers
             index = 2 * rows[batch[chunk.places]] + _DIRECTIONS
-            for half, layer in zip(halves, layers, strict=True):
-                half[index] = layer if isinstance(half, np.ndarray) else layer.to(half.dtype)
+            for level, layer in enumerate(layers):
+                halves[level, index] = (
+                    layer if isinstance(halves, np.ndarray) else layer.to(vectors)
+                )
     if sequences.overlap:
         write_means(by_token, vectors, sequences.tokens)
 
