@@ -293,17 +293,9 @@ class TokenCache(nn.Module):
         self._longest = encoder.config.max_characters + 2
         self._store: _Store | None = None
 
-    def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the token ids of each word; see `TokenEncoder.ids`."""
-        return self.encoder.ids(words)
-
     def clear(self) -> None:
         """Remove all words from the cache."""
         self._store = None
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Return word vectors, (words, projection), for the result of the method `ids`. They are not cached."""
-        return self.encoder(ids)
 
     def vectors(self, words: Sequence[str]) -> np.ndarray:
         """Return word vectors, (words, projection), from the cache or from the encoder."""
