@@ -106,8 +106,8 @@ def _bilm(bilm: BiLM, precision: Any) -> Network:
     @torch.no_grad()
     def run(prepared: list[tuple[list[str], Any, list[int]]]) -> None:
         for types, words, lengths in prepared:
-            ids = bilm.token_ids(types)
-            collections.deque(bilm.forward_chunks(ids, words, lengths, len(words)), maxlen=0)
+            vectors = bilm.encode_words(types)
+            collections.deque(bilm.forward_chunks(vectors, words, lengths, len(words)), maxlen=0)
 
     return Network(prepare, run, bilm.encoder.clear)
 

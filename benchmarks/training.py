@@ -60,9 +60,11 @@ class Ours:
         """Return the layers of each sentence, (L+1, n, 2P)."""
         config, n_words = self.bilm.config, len(batch.type_of_word)
         layers = torch.empty(config.layers + 1, n_words, 2, config.projection)
-        ids = self.bilm.token_ids(batch.types)
         with self.autocast:
-            for chunk in self.bilm.forward_chunks(ids, batch.type_of_word, batch.lengths, n_words):
+            types = self.bilm.encode_words(batch.types)
+            for chunk in self.bilm.forward_chunks(
+                types, batch.type_of_word, batch.lengths, n_words
+            ):
                 for layer, values in enumerate(chunk.layers):
                     for direction, words in enumerate(chunk.places):
                         layers[layer, words, direction] = values[direction].float()

@@ -53,11 +53,11 @@ def save(path: Path, card: dict[str, Any] | None = None, **fields: Any) -> Path:
 def batch(
     model: BiLM, sentences: Sequence[Sequence[str]]
 ) -> tuple[torch.Tensor, np.ndarray, list[int]]:
-    """Return the first arguments of `BiLM.forward_packed`: token ids of the distinct words, their rows, the lengths."""
+    """Return the first arguments of `BiLM.forward_packed`: vectors of the distinct words, their rows, the lengths."""
     types = sorted({word for sentence in sentences for word in sentence})
     rows = {word: row for row, word in enumerate(types)}
     words = np.array([rows[word] for sentence in sentences for word in sentence], dtype=np.int64)
-    return model.token_ids(types), words, [len(sentence) for sentence in sentences]
+    return model.encode_words(types), words, [len(sentence) for sentence in sentences]
 
 
 @dataclass
@@ -70,18 +70,19 @@ class Output:
 
 def forward(model: BiLM, sentences: Sequence[Sequence[str]], **options: Any) -> Output:
     """Compute the layers of sentences by `BiLM.forward_packed`, which has these options, with an autograd graph."""
-    token_ids, words, lengths = batch(model, sentences)
-    packed = model.forward_packed(token_ids, words, lengths, **options)
-    is_word = packed.sequence < len(token_ids)
-    layers = [model.encoder(token_ids.to(model.device))[packed.sequence[is_word]].repeat(1, 2)]
-    for y in packed.outputs:
+    types, words, lengths = batch(model, sentences)
+    packed = model.forward_packed(types, words, lengths, **options)
+    is_word = packed.sequence < len(types) - 2
+    layers = [torch.as_tensor(types)[packed.sequence[is_word]].repeat(1, 2)]
+    for y in map(torch.as_tensor, packed.outputs):
         by_place = [y.new_zeros(len(is_word), y.shape[2]) for _ in y]
         for direction, places in enumerate(packed.packing.positions):
             by_place[direction] = by_place[direction].index_copy(
                 0, torch.from_numpy(places).to(y.device), y[direction]
             )
         layers.append(torch.cat(by_place, 1)[is_word])
-    return Output(torch.stack(layers), packed.state)
+    h, c = map(torch.as_tensor, packed.state)
+    return Output(torch.stack(layers), (h, c))
 
 
 @torch.no_grad()

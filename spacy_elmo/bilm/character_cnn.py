@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .config import BiLMConfig
 from .kernels.matmul import PrepackedWeight, matmul, matmul_dtype, multiply
-from .kernels.native import functions, pack, padded, weight_gradient
+from .kernels.native import addresses, functions, half_of, pack, padded, weight_gradient
 
 WORDS_PER_BLOCK = 32
 """Number of distinct words for which the convolutions are computed at once on a CPU, if there is no C function."""
@@ -62,15 +63,17 @@ class PrepackedDense(nn.Module):
         return self.weight(x.to(self.weight.dtype)).to(self.bias.dtype) + self.bias
 
 
-def prepack_dense(module: Any, dtype: torch.dtype) -> Any:
-    """Return a copy of `module` in which all dense layers are prepacked in the data type `dtype`. The copy
-    shares all other parameters with `module`."""
+def prepack(module: Any, dtype: torch.dtype) -> Any:
+    """Return a copy of `module` for prediction only, in which dense layers are prepacked in the data type `dtype`, and
+    a character CNN is a `PackedCNN`, if its C function exists. The copy shares all other parameters with `module`."""
     if isinstance(module, Dense):
         return PrepackedDense(module, dtype)
     other = copy.copy(module)
-    other._modules = {
-        name: child and prepack_dense(child, dtype) for name, child in module._modules.items()
-    }
+    if isinstance(module, CharacterCNN) and dtype in functions("word_vectors", module.characters):
+        other.packed = PackedCNN(module)
+    else:
+        modules = module._modules.items()
+        other._modules = {name: child and prepack(child, dtype) for name, child in modules}
     return other
 
 
@@ -93,15 +96,13 @@ class Highway(nn.Module):
         nn.init.constant_(self.carry.bias, -2.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        # In a network for inference, both are prepacked.
+        # In a network for inference, both can be prepacked.
         carry: Dense | PrepackedDense = self.carry
         transform: Dense | PrepackedDense = self.transform
-        parameters: Any = carry.weight, carry.bias, transform.weight, transform.bias
-        if isinstance(carry, PrepackedDense):
-            if carry.weight.has_panels:
-                return _highway_gates(x, *parameters)[1]
-        elif not torch.is_autocast_enabled(x.device.type) and functions("highway", x, *parameters):
-            return _Highway.apply(x, *parameters)
+        if isinstance(carry, Dense) and not torch.is_autocast_enabled(x.device.type):
+            parameters: Any = carry.weight, carry.bias, transform.weight, transform.bias
+            if functions("highway", x, *parameters):
+                return _Highway.apply(x, *parameters)
         return x + carry(x).sigmoid() * (transform(x).relu() - x)
 
 
@@ -110,9 +111,14 @@ class _Highway(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, *parameters: Tensor) -> Tensor:
-        x = x.contiguous()
-        gates, out = _highway_gates(x, *parameters)
-        ctx.save_for_backward(x, parameters[0], parameters[2], gates)
+        x, (carry, carry_bias, transform, transform_bias) = x.contiguous(), parameters
+        gates = x.new_empty((len(x), 2 * x.shape[1]))
+        c, t = gates.chunk(2, 1)
+        multiply(x, carry, carry_bias, c)
+        multiply(x, transform, transform_bias, t)
+        out = torch.empty_like(x)
+        functions("highway")[torch.float32](torch.get_num_threads(), *x.shape, x, gates, out)
+        ctx.save_for_backward(x, carry, transform, gates)
         return out
 
     @staticmethod
@@ -133,22 +139,9 @@ class _Highway(torch.autograd.Function):
         return dx, dweights[0], dbiases[0], dweights[1], dbiases[1]
 
 
-def _highway_gates(
-    x: Tensor, carry: Any, carry_bias: Tensor, transform: Any, transform_bias: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Compute a highway layer with the C functions. `x` must be contiguous. Return c and t, concatenated, (rows,
-    2 width), and the output, (rows, width)."""
-    gates, out = x.new_empty((len(x), 2 * x.shape[1])), torch.empty_like(x)
-    c, t = gates.chunk(2, 1)
-    multiply(x, carry, carry_bias, c)
-    multiply(x, transform, transform_bias, t)
-    functions("highway")[torch.float32](torch.get_num_threads(), *x.shape, x, gates, out)
-    return gates, out
-
-
 class CharacterCNN(nn.Module):
     """A character CNN: character vectors, convolutions, the maximum over the positions in a word, an
-    activation, and highway layers.
+    activation, highway layers, and a projection, if a subclass sets it.
 
     Args:
         config: the hyperparameters.
@@ -166,6 +159,9 @@ class CharacterCNN(nn.Module):
         )
         self.filter_biases = nn.ParameterList(torch.empty(number) for _, number in config.filters)
         self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.highways))
+        self.projection: Dense | None = None
+        self.packed: PackedCNN | None = None
+        """A copy for prediction only, which is used if there is one; see `prepack`."""
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -185,12 +181,17 @@ class CharacterCNN(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Compute the features of each word from its character ids: (words, max_characters) integers ->
-        (words, n_filters)."""
-        if not len(ids):
-            return self.characters.new_zeros((0, self.config.n_filters))
-        x = self._convolve(ids)
-        for layer in self.highways:
-            x = layer(x)
+        (words, n_filters), or the vector of each word, if there is a projection."""
+        if self.packed is not None:
+            return self.packed(ids)
+        ids = ids.to(self.characters.device)
+        x = (
+            self._convolve(ids)
+            if len(ids)
+            else self.characters.new_zeros((0, self.config.n_filters))
+        )
+        for layer in (*self.highways, self.projection):
+            x = x if layer is None else layer(x)
         return x
 
     def _convolve(self, ids: Tensor) -> Tensor:
@@ -199,11 +200,10 @@ class CharacterCNN(nn.Module):
         lengths = (ids != self.padding).sum(1)
         lengths += max(width for width, _ in self.config.filters)
         lengths.clamp_(max=self.config.max_characters)
-        parameters = self.characters, [*self.filters], [*self.filter_biases]
         compute_dtype = matmul_dtype(self.characters)
         if compute_dtype in functions("convolution", self.characters):
-            activation = self.config.activation
-            return maxima(ids.int(), lengths, *parameters, activation, compute_dtype)
+            parameters = self.characters, [*self.filters], [*self.filter_biases]
+            return maxima(ids.int(), lengths, *parameters, self.config.activation, compute_dtype)
         x = self._convolve_blocks(ids, lengths)
         return x.relu() if self.config.activation == "relu" else x.tanh()
 
@@ -252,37 +252,98 @@ def maxima(
     Returns:
         (words, filters of all widths) float32.
     """
-    number = _ACTIVATIONS.index(activation)
     return _Maxima.apply(
-        ids, lengths, number, compute_dtype, len(filters), characters, *filters, *biases
+        ids, lengths, activation, compute_dtype, len(filters), characters, *filters, *biases
     )
+
+
+class PackedFilters(NamedTuple):
+    """The parameters of a convolution in the memory layout of the C function; `convolution.c` explains them."""
+
+    characters: Tensor
+    weights: Tensor
+    biases: Tensor
+    widths: Tensor
+    numbers: Tensor
+    features: int
+
+
+def pack_filters(
+    characters: Tensor, filters: Sequence[Tensor], biases: Sequence[Tensor], compute_dtype: torch.dtype
+) -> PackedFilters:  # fmt: skip
+    """Pack the parameters of a convolution; see `maxima`."""
+    wide = [_padded_columns(weight) for weight in filters]
+    table = _padded_columns(characters[..., None])[..., 0].contiguous()
+    weights = [pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide]
+    starts = [nn.functional.pad(bias, (0, padded(len(bias)) - len(bias))) for bias in biases]
+    shape = *_shape(filters), sum(map(len, biases))
+    return PackedFilters(table.to(compute_dtype), torch.cat(weights), torch.cat(starts), *shape)
+
+
+class PackedCNN:
+    """A character CNN for prediction with one C function, with packed parameters. It has no autograd graph."""
+
+    def __init__(self, cnn: CharacterCNN) -> None:
+        self._filters = pack_filters(
+            cnn.characters, [*cnn.filters], [*cnn.filter_biases], torch.float32
+        )
+        self._highways = len(cnn.highways)
+        self._padding, self._widest = cnn.padding, max(width for width, _ in cnn.config.filters)
+        self._activation = _ACTIVATIONS.index(cnn.config.activation)
+        layers: list[tuple[Tensor, Tensor]] = []
+        for highway in cnn.highways:
+            parts: Any = highway.carry, highway.transform
+            weights = torch.cat([part.weight for part in parts], 1)
+            layers.append((weights, torch.cat([part.bias for part in parts])))
+        self._columns = 0
+        if cnn.projection is not None:
+            layers.append((cnn.projection.weight, cnn.projection.bias))
+            self._columns = len(cnn.projection.bias)
+        self._tensors: list[Tensor | None] = []
+        for weight, bias in layers:
+            panels = pack([weight[:, None]], torch.float32)
+            self._tensors += [panels, half_of(panels), bias.detach().contiguous()]
+        self._table = addresses(self._tensors)
+        self._run = functions("word_vectors")[torch.float32]
+
+    def __call__(self, character_ids: Tensor) -> Tensor:
+        """Return the result of `CharacterCNN.forward`."""
+        filters, ids = self._filters, character_ids.numpy()
+        (words, columns), dim, features = ids.shape, filters.characters.shape[1], filters.features
+        lengths = np.minimum((ids != self._padding).sum(1) + self._widest, columns)
+        scratch, gates, result = (
+            np.empty((words, size), dtype=np.float32)
+            for size in (columns * dim, 2 * features, features)
+        )
+        vectors = np.empty((words, self._columns), dtype=np.float32) if self._columns else None
+        self._run(
+            torch.get_num_threads(), words, columns, dim, len(filters.widths), features,
+            filters.widths, filters.numbers, lengths, ids.astype(np.int32), filters.characters,
+            filters.weights, filters.biases, scratch, result, None, self._activation,
+            self._highways, self._table, gates, self._columns, vectors,
+        )  # fmt: skip
+        return torch.from_numpy(result if vectors is None else vectors)
 
 
 class _Maxima(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, ids: Tensor, lengths: Tensor, activation: int, compute_dtype: torch.dtype, count: int,
+        ctx: Any, ids: Tensor, lengths: Tensor, activation: str, compute_dtype: torch.dtype, count: int,
         characters: Tensor, *parameters: Tensor,
     ) -> Tensor:  # fmt: skip
         filters, biases = parameters[:count], parameters[count:]
-        wide = [_padded_columns(weight) for weight in filters]
-        table = _padded_columns(characters[..., None])[..., 0].contiguous()
-        weights = [
-            pack([weight.flatten(0, 1)[:, None]], compute_dtype).flatten() for weight in wide
-        ]
-        starts = [nn.functional.pad(bias, (0, padded(len(bias)) - len(bias))) for bias in biases]
-        widths, numbers = _shape(filters)
+        packed = pack_filters(characters, filters, biases, compute_dtype)
         ids, lengths = ids.contiguous(), lengths.contiguous()
-        (words, columns), features = ids.shape, int(numbers.sum())
-        pooled = characters.new_empty((words, features))
+        (words, columns), dim = ids.shape, packed.characters.shape[1]
+        pooled = characters.new_empty((words, packed.features))
         winners = torch.empty_like(pooled, dtype=torch.int32) if any(ctx.needs_input_grad) else None
-        low_table, packed, start = table.to(compute_dtype), torch.cat(weights), torch.cat(starts)
-        scratch = low_table.new_empty((words, columns, table.shape[1]))
+        scratch = packed.characters.new_empty((words, columns, dim))
         functions("convolution")[compute_dtype](
-            torch.get_num_threads(), words, columns, table.shape[1], count, features,
-            widths, numbers, lengths, ids, low_table, packed, start, scratch, pooled, winners, activation,
+            torch.get_num_threads(), words, columns, dim, count, packed.features,
+            packed.widths, packed.numbers, lengths, ids, packed.characters, packed.weights, packed.biases,
+            scratch, pooled, winners, _ACTIVATIONS.index(activation),
         )  # fmt: skip
-        ctx.activation = _ACTIVATIONS[activation]
+        ctx.activation = activation
         ctx.save_for_backward(ids, lengths, characters, pooled, winners, *filters)
         return pooled
 

@@ -64,7 +64,7 @@ def softmax_classes(
 def log_probabilities(
     bilm: BiLM,
     head: Head,
-    token_ids: Tensor,
+    types: Tensor,
     classes: np.ndarray,
     type_of_word: np.ndarray,
     lengths: Lengths,
@@ -76,14 +76,14 @@ def log_probabilities(
     Also compute the log-probability of the boundary that ends each sentence (`</S>` forward, `<S>` backward).
 
     Args:
-        token_ids: (K, ...) token ids of the K types, from `BiLM.token_ids`.
+        types: (K + 2, P) vectors of the K types and the boundaries, from `BiLM.encode` or `BiLM.encode_words`.
         classes: (K + 2,) the result of `softmax_classes` for these types.
-        type_of_word: (N,) for each word of the batch, the index of its type in `token_ids`, sentence after sentence.
+        type_of_word: (N,) for each word of the batch, the index of its type in `types`, sentence after sentence.
         lengths: number of words of each sentence; 0 is allowed.
         max_words: approximate number of words that are processed together. A larger batch is processed in
             chunks, with the same result.
     """
-    targets = classes[sequences(type_of_word, lengths, len(token_ids))]
+    targets = classes[sequences(type_of_word, lengths, len(types) - 2)]
     # Positions in the concatenated sequences `<S> w1 .. wn </S>`: of the boundaries, and of the words.
     last = np.cumsum(np.asarray(lengths, dtype=np.int64) + 2) - 1
     first = np.append(0, last + 1)[:-1]
@@ -92,8 +92,8 @@ def log_probabilities(
     opening = head.log_softmax(opening_outputs(bilm)).cpu().numpy()
     for direction, predicted in enumerate((first + 1, last - 1)):
         scores[direction, predicted] = opening[direction, targets[predicted]]
-    for chunk in bilm.forward_chunks(token_ids, type_of_word, lengths, max_words):
-        for direction, hidden in enumerate(chunk.layers[-1]):
+    for chunk in bilm.forward_chunks(types, type_of_word, lengths, max_words):
+        for direction, hidden in enumerate(torch.from_dlpack(chunk.layers[-1])):
             predicted = word_positions[chunk.places[direction]] + (1, -1)[direction]
             chunk_targets = torch.from_numpy(targets[predicted]).to(hidden.device)
             scores[direction, predicted] = -head.full_loss(hidden, chunk_targets).cpu().numpy()
@@ -107,4 +107,5 @@ def opening_outputs(bilm: BiLM) -> Tensor:
     """Return the output of the top LSTM layer after the boundary that each direction processes first (`<S>`
     forward, `</S>` backward), (2, projection). This output is the same for every sentence."""
     no_words = np.zeros(0, dtype=np.int64)
-    return bilm.forward_packed(bilm.token_ids([]), no_words, [0]).outputs[-1][:, 0]
+    outputs = bilm.forward_packed(bilm.encode_words([]), no_words, [0]).outputs
+    return torch.from_dlpack(outputs[-1])[:, 0]

@@ -1,4 +1,4 @@
-"""One LSTM layer of a biLM, in both directions: its parameters, and a loop over time steps in torch operators for
+"""The LSTM layers of a biLM, in both directions: their parameters, and a loop over time steps in torch operators for
 any device and float type. In float32 on a CPU, the C functions of `kernels/fused_lstm.py` replace the loop.
 
 The formulas are from Sak et al. 2014, in the variant of TensorFlow's `LSTMCell`, which bilm-tf uses
@@ -16,10 +16,12 @@ the loops.
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -27,15 +29,82 @@ from torch.autograd.function import once_differentiable
 from .config import BiLMConfig, Precision
 from .kernels.fused_lstm import (
     Clips,
+    Direction,
+    ForwardWeights,
     FusedLSTM,
-    FusedWeights,
     blocks,
+    forward,
     has_fused_lstm,
-    pack_forward,
-    run,
 )
+from .kernels.native import padded
+
+State = tuple[Any, Any]
+"""The output h and the cell state c of LSTM layers: tensors, or NumPy arrays of an `InferenceLSTM`."""
 
 _sigmoid_backward, _tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+
+
+class LSTM(nn.ModuleList):
+    """The LSTM layers of a biLM, an `LSTMLayer` each."""
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__(LSTMLayer(config) for _ in range(config.layers))
+        self._config = config
+
+    def forward(
+        self,
+        vectors: Tensor,
+        rows: np.ndarray,
+        batch_sizes: list[int],
+        state: State | None = None,
+        dropout: float = 0.0,
+    ) -> tuple[Sequence[Tensor], State]:
+        """Run L layers over B sequences, which are packed without padding (see `Packing`).
+
+        Args:
+            vectors: (K, P) vectors of width P.
+            rows: (2, M) for each direction, the row of `vectors` that is the input of each packed row.
+            batch_sizes: number of sequences at each time step; the sum is M.
+            state: h (L, 2, B, P) and c (L, 2, B, C) before the first time step, for C cells; None: zeros. The longest
+                sequence comes first. The tensors are not changed.
+            dropout: probability with which each value in the input of a layer is set to zero.
+
+        Returns:
+            The inputs, and the outputs of each layer with its residual connection: L + 1 tensors (2, M, P). The state
+            after the last time step of each sequence.
+        """
+        if isinstance(vectors, np.ndarray):
+            vectors = torch.from_numpy(vectors)
+        # Not vectors[...], because with several threads its backward pass adds in another order each time.
+        index = torch.from_numpy(np.ascontiguousarray(rows)).to(vectors.device)
+        values, states = [nn.functional.embedding(index, vectors)], []
+        if state is None:
+            shape, config = (len(self), 2, max(batch_sizes, default=0)), self._config
+            zeros = vectors.new_zeros
+            state = zeros((*shape, config.projection)), zeros((*shape, config.dim))
+        h, c = state
+        for level, layer in enumerate(self):
+            x = nn.functional.dropout(values[-1], dropout, training=dropout > 0)
+            y, *after = layer(x, batch_sizes, h[level], c[level])
+            values.append(x + y if self._config.skip and level else y)
+            states.append(after)
+        h, c = (torch.stack(parts) for parts in zip(*states, strict=True))
+        return values, (h, c)
+
+    @torch.no_grad()
+    def prepare_for_inference(self, precision: Precision) -> nn.Module:
+        """Return a copy of the layers for prediction only, with converted and prepacked matrices. Later changes
+        of the parameters may have no effect on the copy."""
+        compute_dtype = getattr(torch, precision)
+        layers: list[Any] = list(self)
+        if has_fused_lstm(compute_dtype, *self.parameters()):
+            return InferenceLSTM(layers, compute_dtype, residual=self._config.skip, half=True)
+        other = copy.copy(self)
+        modules: dict[str, Any] = {
+            str(level): InferenceLayer(layer, compute_dtype) for level, layer in enumerate(layers)
+        }
+        other._modules = modules
+        return other
 
 
 class LSTMLayer(nn.Module):
@@ -93,27 +162,18 @@ class LSTMLayer(nn.Module):
         compute_dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
         tensors = x, h, c, *self.parameters()
         with torch.autocast(device, enabled=False):
-            fused = has_fused_lstm(compute_dtype, *tensors)
-            if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
-                return InferenceLayer(self, compute_dtype, fused)(x, batch_sizes, h, c)
-            return run_directions(
-                x, *self._weights(), h, c, batch_sizes, self._clips, compute_dtype
-            )
-
-    @torch.no_grad()
-    def prepare_for_inference(self, precision: Precision) -> InferenceLayer:
-        """Return a copy of the layer for prediction only, with converted and prepacked matrices. Later changes
-        of the parameters may have no effect on the copy."""
-        compute_dtype = getattr(torch, precision)
-        return InferenceLayer(
-            self, compute_dtype, has_fused_lstm(compute_dtype, *self.parameters())
-        )
+            trained = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+            if trained or has_fused_lstm(compute_dtype, *tensors):
+                settings = batch_sizes, self.clips, compute_dtype
+                return run_directions(x, *self.weights(), h, c, *settings)
+            return InferenceLayer(self, compute_dtype)(x, batch_sizes, h, c)
 
     @property
-    def _clips(self) -> Clips:
+    def clips(self) -> Clips:
+        """The limits of c and h."""
         return Clips(self.cell_clip, self.proj_clip if self.projection is not None else None)
 
-    def _weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Return the input matrices, the recurrent matrices, the biases (with the forget bias added) and the
         projection matrices or None, each for both directions."""
         dim = self.bias.shape[1] // 4
@@ -121,10 +181,57 @@ class LSTMLayer(nn.Module):
         bias[:, 2 * dim : 3 * dim] += self.forget_bias
         return self.input, self.recurrent, bias, self.projection
 
-    def _weights_by_direction(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
-        """Yield the weights of the forward direction, then those of the backward direction."""
-        *weights, projection = self._weights()
-        return zip(*weights, (None, None) if projection is None else projection, strict=True)
+    def directions(self) -> list[Direction]:
+        """Return the weights of the forward direction, and those of the backward direction."""
+        *weights, projection = self.weights()
+        projections = (None, None) if projection is None else projection
+        return [Direction(*each) for each in zip(*weights, projections, strict=True)]
+
+
+class InferenceLSTM(nn.Module):
+    """LSTM layers for prediction only, in one C function. They have no parameters. Their results are NumPy arrays,
+    whose operations start much faster than those of torch.
+
+    Args:
+        layers: the layers of which these are copies.
+        compute_dtype: data type of the matrix products; see `has_fused_lstm`.
+        residual: whether all layers but the first have a residual connection.
+        half: see `ForwardWeights`.
+    """
+
+    def __init__(
+        self, layers: Sequence[LSTMLayer], compute_dtype: torch.dtype, *, residual: bool, half: bool
+    ) -> None:
+        super().__init__()
+        directions = [layer.directions() for layer in layers]
+        self._weights = ForwardWeights(directions, compute_dtype, half=half)
+        self._levels, self._dim = len(layers), layers[0].bias.shape[1] // 4
+        self._clips, self._residual = layers[0].clips, residual
+
+    def forward(
+        self,
+        vectors: Tensor | np.ndarray,
+        rows: np.ndarray,
+        batch_sizes: list[int],
+        state: State | None = None,
+        dropout: float = 0.0,
+    ) -> tuple[np.ndarray, State]:
+        """Run the layers like `LSTM.forward`, but in their own precision, even under autocast, and without dropout."""
+        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        width, dim, (directions, m) = vectors.shape[1], self._dim, rows.shape
+        batch = max(batch_sizes, default=0) if state is None else state[0].shape[2]
+        h, c = (
+            np.zeros((self._levels, directions, batch, padded(size)), dtype=np.float32)
+            for size in (width, dim)
+        )
+        if state is not None:
+            h[..., :width], c[..., :dim] = state
+        values = np.empty((self._levels + 1, directions, m, width), dtype=np.float32)
+        forward(
+            self._weights, self._clips, values, h, c, batch_sizes,
+            vectors=vectors, types=np.ascontiguousarray(rows), residual=self._residual,
+        )  # fmt: skip
+        return values, (h[..., :width], c[..., :dim])
 
 
 def run_directions(
@@ -138,32 +245,26 @@ def run_directions(
         return PlainLSTM.apply(x, input, recurrent, bias, projection, h, c, *settings)
     projections = (None, None) if projection is None else projection
     directions = zip(x, input, recurrent, bias, projections, h, c, strict=True)
-    return _stack([FusedLSTM.apply(*direction, *settings) for direction in directions])
+    results = [FusedLSTM.apply(*direction, *settings) for direction in directions]
+    y, h, c = (torch.stack(pair) for pair in zip(*results, strict=True))
+    return y, h, c
 
 
 class InferenceLayer(nn.Module):
-    """An LSTM layer for prediction only. It has no parameters, and its outputs have no autograd graph.
+    """An LSTM layer for prediction only, in torch operators. It has no parameters, and its outputs have no autograd
+    graph.
 
     Args:
         layer: the layer of which this one is a copy.
         compute_dtype: data type of the matrix products.
-        fused: use the C functions, which must exist for this data type (see `has_fused_lstm`).
     """
 
-    def __init__(self, layer: LSTMLayer, compute_dtype: torch.dtype, fused: bool) -> None:
+    def __init__(self, layer: LSTMLayer, compute_dtype: torch.dtype) -> None:
         super().__init__()
-        self._clips, self._compute_dtype = layer._clips, compute_dtype
-        self._fused: list[tuple[FusedWeights, Tensor]] = []
-        self._plain: tuple[Tensor, Tensor, Tensor, Tensor | None] | None = None
-        if fused:
-            self._fused = [
-                (pack_forward(input, recurrent, projection, compute_dtype), bias)
-                for input, recurrent, bias, projection in layer._weights_by_direction()
-            ]
-        else:
-            input, recurrent, bias, projection = layer._weights()
-            last = None if projection is None else projection.to(compute_dtype)
-            self._plain = input.to(compute_dtype), recurrent.to(compute_dtype), bias, last
+        input, recurrent, bias, projection = layer.weights()
+        last = None if projection is None else projection.to(compute_dtype)
+        self._weights = input.to(compute_dtype), recurrent.to(compute_dtype), bias, last
+        self._clips, self._compute_dtype = layer.clips, compute_dtype
 
     @torch.no_grad()
     def forward(
@@ -171,23 +272,11 @@ class InferenceLayer(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run both directions like `LSTMLayer.forward`, but in the precision of the layer, even under autocast."""
         with torch.autocast(x.device.type, enabled=False):
-            if self._plain is None:
-                # One direction after the other, so that the matrices of a direction stay in the processor's cache.
-                directions = zip(self._fused, x, h, c, strict=True)
-                return _stack(
-                    [run(*w, self._clips, x_, h_, c_, batch_sizes) for w, x_, h_, c_ in directions]
-                )
             y = torch.empty_like(x)
             for steps, rows in blocks(batch_sizes):
                 settings = batch_sizes[steps], self._clips, self._compute_dtype
-                y[:, rows], h, c, *_ = _forward(x[:, rows], *self._plain, h, c, *settings)
+                y[:, rows], h, c, *_ = _forward(x[:, rows], *self._weights, h, c, *settings)
             return y, h, c
-
-
-def _stack(outputs: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Stack the outputs and the final states of both directions."""
-    y, h, c = (torch.stack(pair) for pair in zip(*outputs, strict=True))
-    return y, h, c
 
 
 class PlainLSTM(torch.autograd.Function):

@@ -6,9 +6,9 @@ import contextlib
 import copy
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from .config import BiLMConfig, Precision
 from .kernels.matmul import has_bfloat16
 from .kernels.native import inference_threads
-from .lstm import LSTMLayer
+from .lstm import LSTM, State
 from .packing import Lengths, Packing
 from .token_encoder import token_encoder
 
@@ -36,9 +36,10 @@ class PackedOutput:
     sequence: np.ndarray
     """The concatenated sequences `<S> w1 .. wn </S>`, (N + 2B,); see `sequences`."""
     packing: Packing
-    outputs: list[Tensor]
-    """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions."""
-    state: tuple[Tensor, Tensor]
+    outputs: Sequence[Tensor]
+    """Output of each LSTM layer, with its residual connection, (2, M, P) for both directions. A network for inference
+    may return NumPy arrays in place of the tensors here and in `PackedChunk`."""
+    state: State
     """LSTM states h (L, 2, B, P) and c (L, 2, B, C) after the last time step of each sentence, for L layers of C
     cells."""
 
@@ -73,7 +74,7 @@ class BiLM(nn.Module):
         self.spelling = config.spelling
         """The spelling rule, kept because each new rule is checked and tabulated."""
         self.encoder = token_encoder(config)
-        self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.layers))
+        self.lstm = LSTM(config)
 
     @torch.no_grad()
     def prepare_for_inference(self, precision: Precision) -> BiLM:
@@ -103,10 +104,9 @@ class BiLM(nn.Module):
         # On a GPU, a cache of vectors would wait for a lookup on the CPU in every call.
         if self.device.type == "cpu":
             encoder = self.encoder.prepare_for_inference(precision)
-        layers = cast("Iterable[LSTMLayer]", self.lstm)
         modules: dict[str, Any] = {
             "encoder": encoder,
-            "lstm": nn.ModuleList(layer.prepare_for_inference(precision) for layer in layers),
+            "lstm": self.lstm.prepare_for_inference(precision),
         }
         other._modules = modules
         return other
@@ -121,46 +121,57 @@ class BiLM(nn.Module):
         (K, max_characters). The spelling rule of the configuration is applied to the words first."""
         return self.encoder.ids(self.spelling(words))
 
+    def encode(self, token_ids: Tensor) -> Tensor:
+        """Return the vectors of K types, and of the start and the end of a sentence: (K + 2, P). `token_ids` are the
+        token ids of the types."""
+        boundaries = self.token_ids(self.encoder.boundaries)
+        return self.encoder(torch.cat([token_ids, boundaries]))
+
+    def encode_words(self, words: Sequence[str]) -> Tensor:
+        """Return the result of `encode` for the types `words`, which a network for inference caches."""
+        return self.encoder.vectors([*self.spelling(words), *self.encoder.boundaries])
+
     def forward_packed(
         self,
-        token_ids: Tensor,
+        types: Tensor,
         type_of_word: np.ndarray,
         lengths: Lengths,
         *,
-        state: tuple[Tensor, Tensor] | None = None,
+        state: State | None = None,
         closing: bool = False,
         dropout: float = 0.0,
     ) -> PackedOutput:
-        """Run the token encoder and both directions of the LSTM over a batch of B sentences with N words.
+        """Run both directions of the LSTM over a batch of B sentences with N words.
 
         Args:
-            token_ids: (K, ...) token ids of the K types, from `BiLM.token_ids`.
-            type_of_word: (N,) for each word, the index of its type in `token_ids`, sentence after sentence.
+            types: (K + 2, P) vectors of the K types and the boundaries, from `encode` or `encode_words`.
+            type_of_word: (N,) for each word, the index of its type in `types`, sentence after sentence.
             lengths: number of words of each sentence; 0 is allowed.
             state: LSTM states before the first time step, h (L, 2, B, P) and c (L, 2, B, C), for L layers,
                 two directions, output width P and C cells; None: zeros.
             closing: also process the last boundary of each direction (`</S>` forward, `<S>` backward).
             dropout: probability with which each value in the input of an LSTM layer is set to zero.
         """
-        types = self.encoder(self._with_boundaries(token_ids).to(self.device))
         packing = Packing.of(lengths, closing=closing)
-        sequence = sequences(type_of_word, lengths, len(token_ids))
-        # Not types[...], because with several threads its backward pass adds in another order each time.
-        x = nn.functional.embedding(self._index(sequence[packing.positions]), types)
-        h, c = self._start_state(state, packing)
-        outputs = self._run_layers(x, packing.batch_sizes, h, c, dropout)
-        ranks = self._index(np.argsort(packing.order))
-        final = (torch.stack(h)[:, :, ranks], torch.stack(c)[:, :, ranks])
-        return PackedOutput(sequence, packing, outputs, final)
+        sequence = sequences(type_of_word, lengths, len(types) - 2)
+        values, final = self.lstm(
+            types,
+            sequence[packing.positions],
+            packing.batch_sizes,
+            _by_rank(state, packing.order),
+            dropout,
+        )
+        final = _by_rank(final, np.argsort(packing.order))
+        return PackedOutput(sequence, packing, values[1:], final)
 
     def forward_chunks(
         self,
-        token_ids: Tensor,
+        types: Tensor,
         type_of_word: np.ndarray,
         lengths: Lengths,
         max_words: int,
         *,
-        state: tuple[Tensor, Tensor] | None = None,
+        state: State | None = None,
     ) -> Iterator[PackedChunk]:
         """Compute the layers of every word of a batch of sentences, in chunks of consecutive time steps.
 
@@ -168,76 +179,38 @@ class BiLM(nn.Module):
         last words.
 
         Each chunk starts with the final LSTM states of the previous chunk, so the layers are the same as
-        without chunks. The memory does not grow with the length of a sentence. No gradient flows from a chunk
-        to the previous chunk, so training needs a single chunk.
+        without chunks. No gradient flows from a chunk to the previous chunk, so training needs a single chunk.
 
         Args:
-            token_ids, type_of_word, lengths, state: see `forward_packed`. In each chunk, each type is encoded
-                once.
+            types, type_of_word, lengths, state: see `forward_packed`.
             max_words: approximate number of words that each direction processes in a chunk. A chunk has at
                 least one time step.
         """
-        ids = self._with_boundaries(token_ids)
         packing = Packing.of(lengths)
-        sequence = sequences(type_of_word, lengths, len(token_ids))
         n_words = len(type_of_word)
-        places = sequences(np.arange(n_words), lengths, n_words)
-        h, c = self._start_state(state, packing)
+        # Two more words and types, for the boundaries.
+        places = sequences(np.arange(n_words), lengths, n_words)[packing.positions]
+        rows = np.append(type_of_word, (len(types) - 2, len(types) - 1))[places]
+        state = _by_rank(state, packing.order)
         start, boundaries = 0, len(lengths)  # the first step processes the opening boundaries
         for batch_sizes in packing.chunks(max_words):
-            positions = packing.positions[:, start : start + sum(batch_sizes)]
-            chunk_ids, rows = np.unique(sequence[positions], return_inverse=True)
-            tokens = self.encoder(ids[torch.from_numpy(chunk_ids)].to(self.device))
-            x = nn.functional.embedding(self._index(rows.reshape(positions.shape)), tokens)
-            layers = [x, *self._run_layers(x, batch_sizes, h, c)]
-            yield PackedChunk(
-                places[positions[:, boundaries:]], [layer[:, boundaries:] for layer in layers]
-            )
-            start, boundaries = start + positions.shape[1], 0
+            end = start + sum(batch_sizes)
+            values, state = self.lstm(types, rows[:, start:end], batch_sizes, state)
+            layers = [layer[:, boundaries:] for layer in values]
+            yield PackedChunk(places[:, start + boundaries : end], layers)
+            start, boundaries = end, 0
 
     @property
     def device(self) -> torch.device:
-        """The device of the parameters. Pass token ids and word indices on the CPU, even if the network is on
-        a GPU."""
+        """The device of the parameters. Pass token ids on the CPU, even if the network is on a GPU."""
         return next(self.parameters()).device
 
-    def _index(self, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(rows)).to(self.device)
 
-    def _with_boundaries(self, token_ids: Tensor) -> Tensor:
-        return torch.cat([token_ids, self.token_ids(self.encoder.boundaries)])
-
-    def _run_layers(
-        self,
-        x: Tensor,
-        batch_sizes: list[int],
-        h: list[Tensor],
-        c: list[Tensor],
-        dropout: float = 0.0,
-    ) -> list[Tensor]:
-        """Run the LSTM layers over packed inputs `x`, (2, inputs, width). Return the output of each layer.
-
-        The states of the layers before the first time step, in the lists `h` and `c`, are replaced by the
-        states after the last time step.
-        """
-        outputs = []
-        for level, layer in enumerate(self.lstm):
-            x = nn.functional.dropout(x, dropout, training=dropout > 0)
-            y, h[level], c[level] = layer(x, batch_sizes, h[level], c[level])
-            x = x + y if self.config.skip and level else y
-            outputs.append(x)
-        return outputs
-
-    def _start_state(
-        self, state: tuple[Tensor, Tensor] | None, packing: Packing
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        if state is not None:
-            order = self._index(packing.order)
-            return list(state[0][:, :, order].unbind()), list(state[1][:, :, order].unbind())
-        count, levels = len(packing.order), range(self.config.layers)
-        zeros = next(self.parameters()).new_zeros
-        h, c = (zeros((2, count, n)) for n in (self.config.projection, self.config.dim))
-        return [h for _ in levels], [c for _ in levels]
+def _by_rank(state: Any, order: np.ndarray) -> Any:
+    """Return the state h and c, (L, 2, B, any), with the sentences in another order."""
+    if state is None:
+        return None
+    return state[0][:, :, order], state[1][:, :, order]
 
 
 @contextlib.contextmanager
@@ -247,13 +220,17 @@ def plain_inference(device: torch.device) -> Iterator[None]:
     Autocast would round the word vectors that a network for inference caches, and vectors from inference mode
     could not be used outside of it. `inference_threads` explains the number of threads.
     """
-    with (
-        torch.inference_mode(False),
-        torch.no_grad(),
-        torch.autocast(device.type, enabled=False),
-        inference_threads(),
-    ):
-        yield
+    with inference_threads(), torch.no_grad():
+        if not (torch.is_inference_mode_enabled() or torch.is_autocast_enabled(device.type)):
+            yield
+            return
+        # Only where it is needed, because in a short text it would take 4 % of the time.
+        with (
+            torch.inference_mode(False),
+            torch.no_grad(),
+            torch.autocast(device.type, enabled=False),
+        ):
+            yield
 
 
 def is_finite(tensor: Tensor) -> bool:
@@ -265,11 +242,12 @@ def is_finite(tensor: Tensor) -> bool:
 def sequences(type_of_word: np.ndarray, lengths: Lengths, n_types: int) -> np.ndarray:
     """Return the concatenated sequences `<S> w1 .. wn </S>` of all sentences, as integers: for a word the index of its
     type, `n_types` for `<S>`, and `n_types + 1` for `</S>`."""
-    ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
-    starts = np.concatenate([[0], ends])[:-1]
-    boundaries = np.stack([starts, ends], 1).ravel()
-    return np.insert(
-        np.asarray(type_of_word, dtype=np.int64),
-        boundaries,
-        np.tile([n_types, n_types + 1], len(ends)),
-    )
+    lengths = np.asarray(lengths, dtype=np.int64)
+    ends = np.cumsum(lengths + 2)
+    sequence = np.empty(len(type_of_word) + 2 * len(lengths), dtype=np.int64)
+    is_word = np.ones(len(sequence), dtype=bool)
+    for boundary, places in enumerate((ends - lengths - 2, ends - 1), n_types):
+        sequence[places] = boundary
+        is_word[places] = False
+    sequence[is_word] = type_of_word
+    return sequence

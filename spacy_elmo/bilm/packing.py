@@ -3,7 +3,6 @@ longest sentence to the shortest."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -49,14 +48,12 @@ class Packing:
         steps = sizes[order] + (2 if closing else 1)
         # Count the sequences with more than t steps. `steps` never increases, so a search from its end counts them.
         batch_sizes = len(steps) - np.searchsorted(
-            steps[::-1], np.arange(steps.max(initial=0)), "right"
+            steps[::-1], np.arange(max(steps[:1], default=0)), "right"
         )
-        offsets = np.concatenate([[0], np.cumsum(batch_sizes)])
         step = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
-        rank = np.arange(offsets[-1]) - offsets[step]
-        first = np.concatenate([[0], np.cumsum(sizes + 2)])[:-1]
-        last = first + sizes + 1
-        positions = np.stack([first[order][rank] + step, last[order][rank] - step])
+        rank = np.arange(len(step)) - (np.cumsum(batch_sizes) - batch_sizes)[step]
+        sentence, last = order[rank], np.cumsum(sizes + 2) - 1
+        positions = np.array([(last - sizes - 1)[sentence] + step, last[sentence] - step])
         return cls(batch_sizes.tolist(), order, positions)
 
     def chunks(self, max_words: int) -> Iterator[list[int]]:
@@ -66,7 +63,11 @@ class Packing:
         A time step is never split. If the limit is inside a step, the whole step belongs to the next part. A
         batch of at most `max_words` words is one part.
         """
-        last = np.cumsum(self.batch_sizes) - len(self.order) - 1
-        starts = np.flatnonzero(np.diff(np.maximum(last, 0) // max_words, prepend=-1))
-        for start, end in itertools.pairwise([*starts.tolist(), len(self.batch_sizes)]):
-            yield self.batch_sizes[start:end]
+        start, words, limit = 0, -len(self.order), max_words
+        for end, n in enumerate(self.batch_sizes):
+            words += n
+            if words > limit:
+                yield self.batch_sizes[start:end]
+                start, limit = end, -(-words // max_words) * max_words
+        if self.batch_sizes:
+            yield self.batch_sizes[start:]

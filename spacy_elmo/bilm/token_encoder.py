@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .character_cnn import CharacterCNN, Dense, prepack_dense
+from .character_cnn import CharacterCNN, Dense, prepack
 from .config import N_MARKS, BiLMConfig, Precision
 from .spelling import BOS, EOS, MANY_LANGS_BOUNDARIES, UNK
 
@@ -21,13 +21,16 @@ _SENTENCE_START, _SENTENCE_END, _WORD_START, _WORD_END, BYTE_PADDING = range(256
 N_BYTE_IDS = 261
 """Number of character ids of bilm-tf: 256 bytes and 5 marks."""
 _OOV = "<oov>"
+# A very long text has too many types for the memory of one call.
+_WORDS_PER_BLOCK = 4096
 # 32,768 types cover 97 % of English words in running text; with vectors of width 128 a full cache takes 21 MB.
 _CAPACITY = 1 << 15
 
 
 class TokenEncoder(nn.Module, ABC):
     """Base class of token encoders, which compute layer 0 of the biLM, the context-free vectors of words. Calling
-    the module computes the vectors of words, (words, projection), from the result of the method `ids`."""
+    the module computes the vectors of words, (words, projection), from the result of the method `ids`, which may be on
+    the CPU, even if the module is on a GPU."""
 
     boundaries: tuple[str, str] = (BOS, EOS)
     """The words that mark the start and the end of a sentence, such as `<S>` and `</S>`."""
@@ -47,9 +50,17 @@ class TokenEncoder(nn.Module, ABC):
         """Return the token ids of each word: integers, (words, ids per word) or, with one id per word,
         (words,)."""
 
+    def vectors(self, words: Sequence[str]) -> Tensor:
+        """Return word vectors, (words, projection)."""
+        if len(words) <= _WORDS_PER_BLOCK:
+            return self(self.ids(words))
+        starts = range(0, len(words), _WORDS_PER_BLOCK)
+        parts = [words[start : start + _WORDS_PER_BLOCK] for start in starts]
+        return torch.cat([self.vectors(part) for part in parts])
+
     def prepare_for_inference(self, precision: Precision) -> nn.Module:
         """Return a token encoder for prediction only, on a CPU, with prepacked matrices and a cache of vectors."""
-        return TokenCache(prepack_dense(self, getattr(torch, precision)))
+        return TokenCache(prepack(self, getattr(torch, precision)))
 
 
 def token_encoder(config: BiLMConfig) -> TokenEncoder:
@@ -75,8 +86,6 @@ class CharEncoder(CharacterCNN, TokenEncoder):
     def forward(self, ids: Tensor) -> Tensor:
         """Compute word vectors from character ids: (words, max_characters) -> (words, projection)."""
         x = super().forward(ids)
-        if self.projection is not None:
-            x = self.projection(x)
         # Under autocast the products have a lower precision, but the result must have the type of the parameters.
         return x.to(self.characters.dtype)
 
@@ -113,7 +122,7 @@ class WordEncoder(TokenEncoder):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Look up rows of the embedding matrix: (words,) integers -> (words, projection)."""
-        return nn.functional.embedding(ids, self.words)
+        return nn.functional.embedding(ids.to(self.words.device), self.words)
 
 
 class ManyLangsEncoder(TokenEncoder):
@@ -183,7 +192,7 @@ class ManyLangsEncoder(TokenEncoder):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Compute word vectors, (words, projection), from the result of the method `ids`."""
-        features = []
+        features, ids = [], ids.to(self.projection.bias.device)
         if self.words is not None:
             features.append(nn.functional.embedding(ids[:, 0], self.words))
         if self.cnn is not None:
@@ -275,58 +284,56 @@ class TokenCache(nn.Module):
         capacity: largest number of words in the cache.
     """
 
-    def __init__(self, encoder: TokenEncoder, capacity: int = _CAPACITY) -> None:
+    def __init__(self, encoder: CharEncoder | ManyLangsEncoder, capacity: int = _CAPACITY) -> None:
         super().__init__()
         self.encoder = encoder
         self.boundaries = encoder.boundaries
         self._capacity = capacity
+        # Later characters change no id, and very long words would take memory.
+        self._longest = encoder.config.max_characters + 2
         self._store: _Store | None = None
-
-    def ids(self, words: Sequence[str]) -> Tensor:
-        """Return the token ids of each word; see `TokenEncoder.ids`."""
-        return self.encoder.ids(words)
 
     def clear(self) -> None:
         """Remove all words from the cache."""
         self._store = None
 
-    @torch.no_grad()
-    def forward(self, ids: Tensor) -> Tensor:
-        """Return word vectors, (words, projection), for the result of the method `ids`. The vectors come from
-        the cache or from the encoder."""
-        if not len(ids):
-            return self.encoder(ids)
-        keys, store = _keys(ids), self._store
+    def vectors(self, words: Sequence[str]) -> np.ndarray:
+        """Return word vectors, (words, projection), from the cache or from the encoder."""
+        keys, store = [word[: self._longest] for word in words], self._store
         if store is None:
-            vectors = self.encoder(ids)
+            vectors = self._encode(keys)
             store = self._store = _Store(self._capacity, vectors)
             store.add(keys, vectors)
             return vectors
         rows = store.find(keys)
-        vectors = store.vectors.index_select(0, torch.from_numpy(rows.clip(0)))
-        if len(missing := np.flatnonzero(rows < 0)):
-            indices = torch.from_numpy(missing)
-            encoded = vectors[indices] = self.encoder(ids[indices])
-            if len(store) + len(missing) > self._capacity:
+        vectors = store.vectors[rows]
+        if missing := [index for index, row in enumerate(rows) if row < 0]:
+            new = [keys[index] for index in missing]
+            encoded = vectors[missing] = self._encode(new)
+            if len(store) + len(new) > self._capacity:
                 store = self._store = _Store(self._capacity, vectors)
                 store.add(keys, vectors)
             else:
-                store.add([keys[index] for index in missing.tolist()], encoded)
+                store.add(new, encoded)
         return vectors
+
+    @torch.no_grad()
+    def _encode(self, words: Sequence[str]) -> np.ndarray:
+        return self.encoder.vectors(words).numpy()
 
 
 class _Store:
-    """A matrix of word vectors, with a dict from the key of each word to a row. Vectors are never changed or
+    """A matrix of word vectors, with a dict from each word to a row. Vectors are never changed or
     removed.
 
     Args:
         capacity: number of rows of the matrix.
-        like: tensor with the same number of columns and the same data type.
+        like: array with the same number of columns and the same data type.
     """
 
-    def __init__(self, capacity: int, like: Tensor) -> None:
-        self.vectors = like.new_empty((capacity, like.shape[1]))
-        self._rows: dict[bytes, int] = {}
+    def __init__(self, capacity: int, like: np.ndarray) -> None:
+        self.vectors = np.empty((capacity, like.shape[1]), dtype=like.dtype)
+        self._rows: dict[str, int] = {}
         self._free = iter(range(capacity))
         self._filled = 0
 
@@ -334,21 +341,15 @@ class _Store:
         """Return the number of rows that contain a word vector. Two threads may have added the same word."""
         return self._filled
 
-    def find(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Return the row of each key, (keys,). The row of an unknown key is -1."""
+    def find(self, keys: Sequence[str]) -> list[int]:
+        """Return the row of each key. The row of an unknown key is -1."""
         row_of = self._rows.get
-        return np.fromiter((row_of(key, -1) for key in keys), dtype=np.int64, count=len(keys))
+        return [row_of(key, -1) for key in keys]
 
-    def add(self, keys: Sequence[bytes], vectors: Tensor) -> None:
+    def add(self, keys: Sequence[str], vectors: np.ndarray) -> None:
         """Add the vectors of new keys until the matrix is full. `vectors` has one row for each key."""
         new = {key: index for index, key in enumerate(keys) if key not in self._rows}
         rows = list(itertools.islice(self._free, len(new)))
         self._filled += len(rows)
         self.vectors[rows] = vectors[list(new.values())[: len(rows)]]
         self._rows.update(zip(new, rows, strict=False))
-
-
-def _keys(ids: Tensor) -> list[bytes]:
-    """Return the key of each word in the cache: the bytes of its token ids."""
-    raw = np.ascontiguousarray(ids.numpy()).reshape(len(ids), -1)
-    return raw.view(f"V{raw.dtype.itemsize * raw.shape[1]}").ravel().tolist()

@@ -49,7 +49,7 @@ def mean_start_state(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> StartSta
         words = [word for sentence in batch for word in sentence]
         rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
         state = bilm.forward_packed(
-            bilm.token_ids(list(rows)),
+            bilm.encode_words(list(rows)),
             np.array([rows[word] for word in words], dtype=np.int64),
             [len(sentence) for sentence in batch],
             state=state,

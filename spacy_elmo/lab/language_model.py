@@ -97,14 +97,14 @@ class LanguageModel:
         """Compute the log-probabilities of a Doc's tokens in both directions, with the full softmax."""
         sequences = self._sequences(doc)
         with plain_inference(_CPU):
-            token_ids = self._bilm.token_ids(sequences.types)
+            types = self._bilm.encode_words(sequences.types)
             classes = softmax_classes(sequences.types, self._rows, self._bilm.spelling)
             words = np.full((2, len(doc)), np.nan, dtype=np.float32)
             closing = np.empty((2, len(sequences.lengths)), dtype=np.float32)
             starts = np.cumsum(sequences.lengths) - sequences.lengths
             for lengths, batch in sequences.batches(MAX_WORDS):
                 scores = log_probabilities(
-                    self._bilm, self._head, token_ids, classes, sequences.type_of_word[batch], lengths,
+                    self._bilm, self._head, types, classes, sequences.type_of_word[batch], lengths,
                     max_words=MAX_WORDS,
                 )  # fmt: skip
                 words[:, sequences.tokens[batch]] = scores.words
@@ -170,17 +170,17 @@ class LanguageModel:
             type_of_word=sequences.type_of_word[is_needed],
             tokens=sequences.tokens[is_needed],
         )
-        token_ids = self._bilm.token_ids(sequences.types)
+        types = self._bilm.encode_words(sequences.types)
         slots = np.full(sequences.n_tokens, -1)
         slots[places] = np.arange(len(places))
         contexts = self._opening[:, None].repeat(1, len(places), 1)
         for lengths, batch in sequences.batches(MAX_WORDS):
             targets = _next_slots(slots[sequences.tokens[batch]], lengths)
             chunks = self._bilm.forward_chunks(
-                token_ids, sequences.type_of_word[batch], lengths, MAX_WORDS
+                types, sequences.type_of_word[batch], lengths, MAX_WORDS
             )
             for chunk in chunks:
-                for direction, hidden in enumerate(chunk.layers[-1]):
+                for direction, hidden in enumerate(torch.from_dlpack(chunk.layers[-1])):
                     slot = torch.from_numpy(targets[direction, chunk.places[direction]])
                     contexts[direction, slot[slot >= 0]] = hidden[slot >= 0]
         return contexts

@@ -46,9 +46,8 @@ def loss_sum(
             which has no teacher.
         teacher: the larger biLM whose predictions the biLM imitates; None: no teacher.
     """
-    output = bilm.forward_packed(
-        batch.token_ids, batch.type_of_word, batch.lengths, dropout=dropout
-    )
+    types = bilm.encode(batch.token_ids)
+    output = bilm.forward_packed(types, batch.type_of_word, batch.lengths, dropout=dropout)
     hidden = nn.functional.dropout(output.outputs[-1], dropout, training=dropout > 0)
     classes = torch.from_numpy(targets(output, batch.classes)).to(hidden.device)
     if negatives is None:

@@ -81,6 +81,7 @@ class Tally(NamedTuple):
 NOTHING = Tally(np.zeros((2, 2)), np.zeros(2, dtype=np.int64))
 
 
+@torch.no_grad()
 def tally_of(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> Tally:
     """Add up the cross-entropies of all targets in `sentences`, forward and backward, and count the
     targets."""
@@ -92,7 +93,7 @@ def tally_of(bilm: BiLM, head: Head, batcher: Batcher, sentences: Sentences) -> 
     for part in np.split(rows, np.flatnonzero(np.diff(number)) + 1):
         batch = batcher(*sentences.take(part))
         scores = log_probabilities(
-            bilm, head, batch.token_ids, batch.classes, batch.type_of_word, batch.lengths,
+            bilm, head, bilm.encode(batch.token_ids), batch.classes, batch.type_of_word, batch.lengths,
             max_words=MAX_WORDS,
         )  # fmt: skip
         known = batch.classes[batch.type_of_word] != batcher.unk

@@ -48,11 +48,10 @@ class Teacher:
             precision = str(matmul_dtype(self._head.weight)).removeprefix("torch.")
             self._bilm = self._bilm.prepare_for_inference(cast("Precision", precision))
             self._is_prepared = True
-        token_ids = self._bilm.token_ids([self._types[row] for row in batch.types.tolist()])
+        words = [self._types[row] for row in batch.types.tolist()]
         # The network that is prepared for a CPU has its own data type.
         with torch.autocast("cpu", enabled=False):
-            outputs = self._bilm.forward_packed(
-                token_ids, batch.type_of_word, batch.lengths
-            ).outputs
-        directions = zip(outputs[-1], classes, negatives, strict=True)
+            types = self._bilm.encode_words(words)
+            outputs = self._bilm.forward_packed(types, batch.type_of_word, batch.lengths).outputs
+        directions = zip(torch.from_dlpack(outputs[-1]), classes, negatives, strict=True)
         return [sampled_probabilities(self._head, *direction) for direction in directions]

@@ -8,6 +8,8 @@ into the same sentences.
 from __future__ import annotations
 
 import functools
+import itertools
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -35,6 +37,11 @@ _PLAIN, _END, _NEWLINE, SPACE, _LINE_BREAK = 1, 2, 4, 8, 16
 newline (`_NEWLINE`), any whitespace (`SPACE`), whitespace with exactly one newline (`_LINE_BREAK`).
 Whitespace tokens belong to no sentence."""
 
+# In the bytes of kinds: what ends a sentence if anything follows. That is an end mark with the punctuation after it, or
+# whitespace with a newline.
+_BREAK = re.compile(rb"\x02[\x00\x02]*|[\x0d\x1d]")
+_BREAK_OF_WRAPPED = re.compile(rb"\x02[\x00\x02]*|\x0d")
+
 
 def word_kinds(words: Sequence[str]) -> np.ndarray:
     """For each word, return the properties that the sentence rule needs, as the bits of a number: (words,)
@@ -55,24 +62,15 @@ def starts_of_kinds(
         wrapped: the lines of the text are wrapped at a width, so a single newline is only a space. An empty line
             ends a sentence.
     """
-    if wrapped:
-        kinds = np.where(kinds & _LINE_BREAK > 0, SPACE, kinds)
-    lengths = [len(kinds)] if lengths is None else lengths
-    ends = np.cumsum(lengths, dtype=np.int64)
-    first = np.repeat(ends - lengths, lengths)
-    # A word that is not punctuation starts a sentence if there is an end mark between it and the previous such word.
-    end, plain = (_last_before(kinds & bit > 0) for bit in (_END, _PLAIN))
-    starts = (kinds & _PLAIN > 0) & (end > plain) & (end >= first)
-    starts[1:] |= kinds[:-1] & _NEWLINE > 0
-    starts |= np.arange(len(kinds)) == first
-    return starts
-
-
-def _last_before(marked: np.ndarray) -> np.ndarray:
-    """For each index, return the largest smaller index at which `marked` (bool) is True, or -1 if there is
-    none."""
-    last = np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
-    return np.concatenate([[-1], last])[:-1]
+    pattern = _BREAK_OF_WRAPPED if wrapped else _BREAK
+    raw = kinds.tobytes()
+    starts = bytearray(len(raw))  # whose elements are set faster than those of an array
+    borders = itertools.accumulate([len(raw)] if lengths is None else lengths, initial=0)
+    for start, end in itertools.pairwise(borders):
+        for place in (start, *(found.end() for found in pattern.finditer(raw, start, end))):
+            if place < end:
+                starts[place] = True
+    return np.frombuffer(starts, dtype=bool)
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -4,14 +4,24 @@ import itertools
 import math
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.kernels import fused_lstm, native
-from spacy_elmo.bilm.kernels.fused_lstm import Clips, FusedLSTM, has_fused_lstm
-from spacy_elmo.bilm.lstm import LSTMLayer, PlainLSTM
+from spacy_elmo.bilm.kernels.fused_lstm import (
+    Clips,
+    Direction,
+    ForwardWeights,
+    FusedLSTM,
+    forward,
+    has_fused_lstm,
+    widened,
+)
+from spacy_elmo.bilm.kernels.native import padded
+from spacy_elmo.bilm.lstm import InferenceLSTM, LSTMLayer, PlainLSTM
 from tests import tiny
 from tests.threads import torch_threads
 
@@ -253,8 +263,14 @@ def plain(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, compu
 
 def inference(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, compute_dtype):
     """Run the kernel without a graph, with the arguments of `FusedLSTM`."""
-    weights = fused_lstm.pack_forward(input, recurrent, projection, compute_dtype)
-    return fused_lstm.run(weights, bias, clips, x, h, c, batch_sizes)
+    direction = Direction(input, recurrent, bias, projection)
+    weights = ForwardWeights([[direction]], compute_dtype, half=False)
+    values, types = x.new_empty((2, 1, *x.shape)), torch.arange(len(x))
+    last_h, last_c = (widened(t, padded(t.shape[1]))[None, None] for t in (h, c))
+    forward(
+        weights, clips, values, last_h, last_c, batch_sizes, vectors=x.contiguous(), types=types
+    )
+    return values[1, 0], last_h[0, 0, :, : h.shape[1]], last_c[0, 0, :, : c.shape[1]]
 
 
 def with_gradients(function, arguments, batch_sizes, clips, compute_dtype):
@@ -319,30 +335,63 @@ def test_values_and_gradients_of_usual_sizes(size, dtype):
 
 
 @settings(deadline=None, max_examples=30)
-@given(sizes=sizes, dtype=st.sampled_from(DTYPES), threads=st.sampled_from([1, 3]))
-def test_the_products_of_few_rows_have_the_same_bits(sizes, dtype, threads):
-    needs(dtype)
-    arguments, *rest = example(**sizes, dtype=torch.float32)
-    results = []
-    for rows in (0, 1000):
-        with torch_threads(threads), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fused_lstm, "_FEW_ROWS", rows)
-            results.append(with_gradients(FusedLSTM.apply, arguments, *rest, dtype))
-    for one, other in zip(*results, strict=True):
-        assert all(map(torch.equal, one, other))
-
-
-@settings(deadline=None, max_examples=30)
-@given(sizes=sizes, dtype=st.sampled_from(DTYPES), block=st.sampled_from([1, 5, 512]))
-def test_inference_equals_training(sizes, dtype, block):
-    """The results are equal bit for bit, in blocks of any size."""
+@given(sizes=sizes, dtype=st.sampled_from(DTYPES))
+def test_inference_equals_training(sizes, dtype):
+    """The results are equal bit for bit."""
     needs(dtype)
     arguments, batch_sizes, clips = example(**sizes, dtype=torch.float32)
     expected, _ = with_gradients(FusedLSTM.apply, arguments, batch_sizes, clips, dtype)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused_lstm, "_ROWS_PER_BLOCK", block)
-        found = inference(*arguments, batch_sizes, clips, dtype)
+    found = inference(*arguments, batch_sizes, clips, dtype)
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=30)
+    | st.lists(st.integers(60, 70), min_size=1, max_size=3),
+    dim=st.integers(1, 70),
+    width=st.integers(1, 70),
+    threads=st.sampled_from([1, 3]),
+    residual=st.booleans(),
+)
+def test_all_layers_at_once(lengths, dim, width, threads, residual):
+    """The bits are those of one sentence, layer and direction after the other, with and without float16 weights."""
+    needs(torch.float32)
+    fields = {
+        "dim": dim,
+        "projection": width,
+        "layers": 3,
+        "skip": residual,
+        "cell_clip": 2.0,
+        "proj_clip": 1.0,
+    }
+    lstm = tiny.bilm(tiny.config(**fields)).requires_grad_(False).lstm
+    for parameter in lstm.parameters():
+        parameter.copy_(parameter.half())
+    lengths = sorted(lengths, reverse=True)
+    batch_sizes = [sum(length > step for length in lengths) for step in range(lengths[0])]
+    random = torch.Generator().manual_seed(dim)
+    vectors = torch.randn(9, width, generator=random)
+    state = [0.3 * torch.randn(3, 2, len(lengths), n, generator=random) for n in (width, dim)]
+    rows = torch.randint(9, (2, sum(batch_sizes)), generator=random)
+    starts = [sum(batch_sizes[:step]) for step in range(lengths[0])]
+    results = []
+    for half in (False, True):
+        layers = InferenceLSTM(list(lstm), torch.float32, residual=residual, half=half)
+        with torch_threads(threads):
+            results.append(layers(vectors, rows.numpy(), batch_sizes, state))
+    for direction, rank in itertools.product((0, 1), range(len(lengths))):
+        packed = [start + rank for start in starts[: lengths[rank]]]
+        x = vectors[rows[direction, packed]]
+        for level, layer in enumerate(lstm):
+            weights = layer.directions()[direction]
+            h, c = (part[level, direction, [rank]] for part in state)
+            y, h, c = inference(x, *weights, h, c, [1] * lengths[rank], layer.clips, torch.float32)
+            x = x + y if residual and level else y
+            for values, (last_h, last_c) in results:
+                assert np.array_equal(values[level + 1, direction, packed], x)
+                assert np.array_equal(last_h[level, direction, [rank]], h)
+                assert np.array_equal(last_c[level, direction, [rank]], c)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -111,7 +111,7 @@ def counting(encoder, capacity):
 
 @torch.no_grad()
 def vectors(encoder, words):
-    return encoder(encoder.ids(words))
+    return torch.as_tensor(encoder.vectors(words))
 
 
 @settings(max_examples=60, deadline=None)
@@ -178,13 +178,14 @@ def test_threads_share_the_cache(capacity):
     assert not wrong
 
 
-def test_words_with_the_same_ids_take_one_row():
-    cache, counts = counting(tiny.bilm(tiny.config()).encoder, 20)
-    vectors(cache, ["a", "b"])
-    vectors(cache, [f"the-same-{'x' * n}" for n in range(20, 38)])
-    vectors(cache, ["a", "b", "c", "d"])
-    vectors(cache, ["a", "b", "c", "d"])
-    assert counts == [2, 18, 2]
+def test_words_with_the_same_beginning():
+    """Of a long word, the cache keeps only the characters that the encoder reads, and no more becomes a boundary."""
+    cache, counts = counting(tiny.bilm(tiny.config(max_characters=4)).encoder, 20)
+    words = ["</S>", "</S>x", "</S", "<S>", "<S>x", "abcdef", "abcdefg", "abcdefgh", "ab" + "é" * 9]
+    torch.testing.assert_close(vectors(cache, words), vectors(cache.encoder, words))
+    torch.testing.assert_close(vectors(cache, words), vectors(cache.encoder, words))
+    vectors(cache, ["abcdef" + "g" * 10_000])
+    assert counts == [len(words), len(words), len(words)]
 
 
 def test_a_cleared_cache():

@@ -19,7 +19,7 @@ def ids(*sentences: str) -> tuple[np.ndarray, np.ndarray]:
 
 def test_targets_are_the_next_words_and_the_closing_boundary(bilm, batcher):
     batch = batcher(*ids("cat sat", "a rare cat"))
-    reading = bilm.forward_packed(batch.token_ids, batch.type_of_word, batch.lengths)
+    reading = bilm.forward_packed(bilm.encode(batch.token_ids), batch.type_of_word, batch.lengths)
     forward, backward = targets(reading, batch.classes)
     # Packed: first steps of the longer and the shorter sentence, then their second steps, ...
     assert [TYPES[i] for i in forward] == ["a", "cat", "<UNK>", "sat", "cat", "</S>", "</S>"]
@@ -32,7 +32,7 @@ def test_loss_is_the_sum_over_targets_and_directions(bilm, batcher, number):
     head = Head(VOCAB, 5)
     random = np.random.default_rng(0)
     negatives = number and [Negatives(VOCAB, number, random) for _ in range(2)]
-    reading = bilm.forward_packed(batch.token_ids, batch.type_of_word, batch.lengths)
+    reading = bilm.forward_packed(bilm.encode(batch.token_ids), batch.type_of_word, batch.lengths)
     expected = 0.0
     for direction, target in enumerate(torch.from_numpy(targets(reading, batch.classes))):
         hidden = reading.outputs[-1][direction]

@@ -47,7 +47,7 @@ def word_by_word(bilm, head, sentences):
         width = top.shape[1] // 2
         # What each direction says before any word: read from an empty sentence, which has only boundaries.
         opening = bilm.forward_packed(
-            bilm.token_ids([]), np.array([], dtype=np.int64), [0]
+            bilm.encode_words([]), np.array([], dtype=np.int64), [0]
         ).outputs[-1]
         rows = {
             "forward": ([opening[0, 0], *top[:, :width]], [*goals, 1]),

@@ -58,7 +58,9 @@ def divergence(path, teacher, corpus):
         bilm, head = build_language_model(weights)
         batch = Batcher(bilm, corpus.types, weights.vocabulary)(*corpus.dev.take(np.arange(20)))
         with torch.no_grad():
-            output = bilm.forward_packed(batch.token_ids, batch.type_of_word, batch.lengths)
+            output = bilm.forward_packed(
+                bilm.encode(batch.token_ids), batch.type_of_word, batch.lengths
+            )
             logs.append(head.log_softmax(output.outputs[-1].flatten(0, 1)))
     return float((logs[0].exp() * (logs[0] - logs[1])).sum(1).mean())
 
@@ -69,7 +71,9 @@ def test_probabilities_are_those_of_the_softmax_over_target_and_samples(teacher,
     batch = Batcher(bilm, corpus.types, weights.vocabulary)(*corpus.train.take(np.arange(9)))
     negatives = [Negatives(15, 6, np.random.default_rng(seed)) for seed in range(2)]
     with torch.no_grad():
-        output = bilm.forward_packed(batch.token_ids, batch.type_of_word, batch.lengths)
+        output = bilm.forward_packed(
+            bilm.encode(batch.token_ids), batch.type_of_word, batch.lengths
+        )
         classes = torch.from_numpy(targets(output, batch.classes))
         directions = Teacher(weights, corpus.types, torch.device("cpu"))(batch, classes, negatives)
         for hidden, target, samples, actual in zip(

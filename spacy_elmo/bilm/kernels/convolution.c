@@ -7,25 +7,11 @@
 
 #include <stdint.h>
 
+#include "layers.h"
+
 /* Number of positions that are processed together. Their sums (12 KB) and the rows of a panel fit into a first-level cache of
    32 to 48 KB. */
 enum { CHUNK = 48 };
-
-enum { NONE, RELU, TANH };
-
-typedef struct {
-    int64_t threads, words, columns, dim, groups, features;
-    const int64_t *widths, *filters_per_group; /* (groups,) */
-    const int64_t *lengths;                    /* (words,) */
-    const int32_t *ids;                        /* (words, columns) rows of `characters` */
-    const void *characters;                    /* (any, dim) */
-    const void *weights;                       /* for each group, panels with width * dim rows */
-    const float *biases;                       /* for each group, the biases of its filters, padded to whole panels */
-    void *scratch;                             /* (words, columns, dim) */
-    float *maxima;                             /* (words, features) */
-    int32_t *winners;                          /* (words, features) position of each maximum, or NULL */
-    int64_t activation;                        /* applied to the maxima */
-} Convolution;
 
 typedef struct {
     int64_t parts, words, columns, dim, groups, features;

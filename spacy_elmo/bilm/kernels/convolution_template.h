@@ -54,7 +54,8 @@ TARGET static void NAMED(maxima_of_words)(const void *arguments, int64_t first, 
                     best[v] = SPREAD(-INFINITY);
                 for (int64_t position = 0; position < positions; position += CHUNK) {
                     int64_t n = least(CHUNK, positions - position);
-                    NAMED(tiles)(n, panels, inner / PAIR, x + position * dim, dim, PAIR, right, inner * PANEL, sums,
+                    NAMED(tiles)(n, panels, inner / PAIR, x + position * dim, dim, PAIR, (Panels){right, NULL},
+                                 inner * PANEL, sums,
                                  COLUMNS, bias);
                     for (int64_t v = 0; v < panels * VECTORS; v++)
                         if (args->winners == NULL)

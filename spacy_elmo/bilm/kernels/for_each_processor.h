@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "panels.h"
 #include "symbol_names.h"
 #include "threads.h"
 
@@ -21,14 +22,8 @@
 #define AVX512_BF16 3
 #define NEON 4
 
-/* PANEL: columns of a panel. COLUMNS: columns that are computed together, which are 4 panels. For the gates of an LSTM, these
-   are one panel of each gate. */
-enum { PANEL = 16, GATES = 4, COLUMNS = 64 };
-
 /* Python passes a structure as fields of 8 bytes (native.py). */
 _Static_assert(sizeof(void *) == 8, "the kernels are for processors of 64 bits");
-
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Compute sums = start + left right. The function is defined in panels_template.h.
 
@@ -38,7 +33,7 @@ static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
      right   panels with `groups` groups of rows; the distance of panels is `panel_step` numbers */
 #define DECLARE_TILES(name, number)                                                                                    \
     void name(int64_t rows, int64_t panels, int64_t groups, const number *left, int64_t row_step, int64_t group_step,  \
-              const number *right, int64_t panel_step, float *sums, int64_t sum_step, const float *start)
+              Panels right, int64_t panel_step, float *sums, int64_t sum_step, const float *start)
 
 #define PROCESSOR PORTABLE
 #include "lanes.h"

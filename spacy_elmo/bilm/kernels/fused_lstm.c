@@ -1,40 +1,59 @@
-/* The forward and the backward pass over many time steps of one direction of an LSTM layer. See fused_lstm.py.
-   fused_lstm_template.h contains the code.
+/* The forward pass over many time steps of the layers of an LSTM, and the backward pass of one direction of a layer. See
+   fused_lstm.py. fused_lstm_template.h contains the code.
 
    Matrices are packed into panels of 16 columns (native.py). Four neighboring panels contain the four gates of the same 16
    cells, so the gates are computed while the sums of the product are in the cache. Sequences do not depend on each other, so
-   each thread processes all steps of its sequences without waiting.
+   each thread processes all layers and steps of its sequences without waiting.
 
    Packed rows are ordered by time step, and within a step by rank. The gates of a row are in the order i, j (the candidate), f,
    o. M is the number of packed rows, and B the number of sequences. */
 
 #include <stdint.h>
 
+#include "panels.h"
+
 /* Numbers of rows and of inner numbers that are processed together. CHUNK rows of the left matrix and of the sums fit into a
-   second-level cache. INNER rows of the panels fill half of a first-level cache. */
-enum { CHUNK = 96, INNER = 256 };
+   second-level cache. INNER rows of the panels fill half of a first-level cache.
+
+   A step with at most FEW rows waits for the memory of its weights. So the products x W_x are computed before, for several such
+   steps with at most WINDOW rows together, and the step itself reads only W_h, which is half of the weights. The order of the
+   sums is the same. */
+enum { CHUNK = 96, INNER = 256, FEW = 6, WINDOW = 64 };
 
 typedef struct {
-    int64_t parts, steps;
-    const int64_t *rows;    /* (steps,) number of sequences at each step, which never increases */
-    int64_t dim, width;     /* sizes of c, and of x and h; multiples of 16 */
-    const void *weights;    /* (2 width, 4 dim) [W_x ; W_h] as panels */
-    const void *projection; /* (dim, width) as panels, or NULL */
-    const float *bias;      /* (4 dim,) */
+    Panels gates;      /* (2 width, 4 dim) [W_x ; W_h] */
+    Panels projection; /* (dim, width), or NULL */
+    const float *bias; /* (dim / 16, 4, 16) */
+} LayerWeights;
+
+typedef struct {
+    int64_t parts; /* each thread processes one part of the sequences of all directions */
+    int64_t layers, directions, steps;
+    const int64_t *rows; /* (steps,) number of sequences at each step, which never increases */
+    int64_t sequences;
+    int64_t dim, width;          /* sizes of c, and of x and h, rounded up to multiples of 16 */
+    int64_t columns;             /* size of x and h */
+    const LayerWeights *weights; /* (layers, directions) */
     double cell_clip, out_clip;
-    void *xh;       /* (M, 2 width) [x ; h]; input: x of all steps, and h of the first step */
-    float *inputs;  /* (dim / 16, M, 64) scratch, if b + x W_x is computed first for all steps; or NULL */
-    float *state;   /* (B, dim) input: c before the first step; output: c after the last step */
-    void *hiddens;  /* (M, dim) sigmoid(o) tanh(c); the distance of rows is `hidden_step` numbers */
-    int64_t hidden_step;
-    void *gates;    /* (M, 4 dim) gates after their activations, or NULL */
-    float *cells;   /* (M, dim) c after each step; NULL if `gates` is NULL */
-    float *outputs; /* (M, width) h */
+    int64_t residual;     /* 1: from the second layer on, the output of a layer is h + x, not h */
+    const float *vectors; /* (any, columns) */
+    const int64_t *types; /* (directions, M) the row of `vectors` that is the input of each packed row; or NULL */
+    float *values;        /* (layers + 1, directions, M, columns) the input, if `types` is NULL; output: the input, then the
+                             output of each layer */
+    float *h;             /* (layers, directions, B, width) input: before the first step; output: after the last step */
+    float *c;             /* (layers, directions, B, dim), as h */
+    int64_t hidden_step;  /* distance of the rows of `hiddens` */
+    float *scratch;       /* numbers: parts WINDOW (4 dim + width) + directions B (2 width + hidden_step) */
+    /* For a backward pass, of one direction of one layer; otherwise NULL: */
+    void *xh;      /* (M, 2 width) [x ; h] */
+    void *hiddens; /* (M, dim) sigmoid(o) tanh(c) */
+    void *gates;   /* (M, 4 dim) gates after their activations */
+    float *cells;  /* (M, dim) c after each step */
 } FusedForward;
 
 typedef struct {
     int64_t parts, steps;
-    const int64_t *rows;    /* (steps,) as in the forward pass */
+    const int64_t *rows;    /* (steps,), as in the forward pass */
     int64_t dim, width;     /* as in the forward pass */
     const void *weights;    /* W_x transposed, then W_h transposed; each (4 dim, width) as panels */
     const void *projection; /* (width, dim) W_p transposed, as panels; or NULL */
@@ -42,7 +61,7 @@ typedef struct {
     const void *gates;        /* (M, 4 dim) of the forward pass */
     const float *cells;       /* (M, dim) of the forward pass */
     const float *first_cells; /* (B, dim) c before the first step */
-    const float *outputs;     /* (M, width) of the forward pass */
+    const float *outputs;     /* (M, width) h of the forward pass */
     const float *dgiven;      /* (M, width) gradient of the outputs, without the gradient through the next step */
     void *dgates;             /* (M, 4 dim) gates before their activations; the distance of rows is `dgate_step` numbers */
     int64_t dgate_step;
@@ -66,6 +85,12 @@ static int64_t border(int64_t steps, const int64_t *rows, int64_t part, int64_t 
         while (rows[length - 1] <= rank)
             length--;
     return rank;
+}
+
+/* Return the first sequence of one direction that belongs to a part. The parts divide the sequences of all directions. */
+static int64_t border_in_direction(const FusedForward *args, int64_t direction, int64_t part) {
+    const int64_t done = part * args->directions - direction * args->parts;
+    return border(args->steps, args->rows, done < 0 ? 0 : least(done, args->parts), args->parts);
 }
 
 #define TEMPLATE "fused_lstm_template.h"

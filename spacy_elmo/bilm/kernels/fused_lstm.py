@@ -1,5 +1,5 @@
-"""Forward and backward pass of one direction of an LSTM layer. One call of a C function (`fused_lstm.c`)
-computes many time steps.
+"""Forward pass of the layers of an LSTM, and backward pass of one direction of a layer. One call of a C function
+(`fused_lstm.c`) computes many time steps.
 
 The module `bilm/lstm.py` contains the formulas and the equivalent in torch operators. The C function computes
 x W_x and h W_h as one product, [x ; h] [W_x ; W_h], and applies the gates while the sums of the product are
@@ -9,6 +9,7 @@ do not depend on other sequences in the batch. In bfloat16 the C function requir
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,12 +19,20 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import functions, pack, padded, rows_apart, weight_gradient
+from .native import (
+    ROW_GAP,
+    Array,
+    addresses,
+    functions,
+    half_of,
+    pack,
+    padded,
+    rows_apart,
+    weight_gradient,
+)
 
 _ROWS_PER_BLOCK = 512
-_FEW_ROWS = 6
-"""Up to this mean number of sequences per time step, the products x W_x of all time steps are computed first.
-Then each time step reads only half of the weights, W_h. The bits of the results do not change."""
+_WINDOW = 64  # as in fused_lstm.c
 MAX_KEPT_ROWS = 8192
 """Largest sum of sequence lengths for which all activations are kept for the backward pass. Larger batches
 are divided into blocks of time steps, and the backward pass computes the activations in each block again."""
@@ -36,8 +45,8 @@ class Clips(NamedTuple):
     out: float | None
 
 
-class Forward(NamedTuple):
-    """Results of a forward pass over packed sequences with M time steps in total.
+class Kept(NamedTuple):
+    """Activations of one direction of a layer for the backward pass, over packed sequences with M time steps in total.
 
     P and C are the sizes of the output h and the cell state c; P' and C' are P and C, rounded up to a
     multiple of 16. `xh`, `hiddens` and `gates` have the data type of the products, the others are float32.
@@ -47,25 +56,60 @@ class Forward(NamedTuple):
     """For each time step of each sequence, the input x and the previous output h, concatenated: (M, 2P')."""
     hiddens: Tensor
     """The values σ(o) tanh(c), (M, C')."""
-    gates: Tensor | None
-    """The gates after their activations, (M, 4C'). None if there is no backward pass."""
-    cells: Tensor | None
-    """The cell state c after each time step, (M, C'). None if there is no backward pass."""
+    gates: Tensor
+    """The gates after their activations, (M, 4C')."""
+    cells: Tensor
+    """The cell state c after each time step, (M, C')."""
     outputs: Tensor
-    """The output h after each time step, (M, P')."""
-    h: Tensor
-    """The output h after the last time step of each sequence, (sequences, P)."""
-    c: Tensor
-    """The cell state c after the last time step of each sequence, (sequences, C)."""
+    """The output h after each time step, (M, P)."""
 
 
-class FusedWeights(NamedTuple):
-    """The matrices of one direction of an LSTM layer, packed for either the forward or the backward pass."""
+class Direction(NamedTuple):
+    """The float32 parameters of one direction of a layer; see `lstm.PlainLSTM`."""
+
+    input: Tensor
+    recurrent: Tensor
+    bias: Tensor
+    projection: Tensor | None
+
+
+class ForwardWeights:
+    """The parameters of L layers in D directions, packed for the function `forward`.
+
+    Args:
+        layers: the directions of each layer.
+        compute_dtype: data type of the matrix products.
+        half: also store matrices in float16 if that is exact. Short batches, which wait for the memory of the
+            weights, then read half as much.
+    """
+
+    def __init__(
+        self, layers: Sequence[Sequence[Direction]], compute_dtype: torch.dtype, *, half: bool
+    ) -> None:
+        self.compute_dtype = compute_dtype
+        self.run = functions("fused_forward")[compute_dtype]
+        """The C function."""
+        half = half and compute_dtype == torch.float32
+        self._tensors: list[Tensor | None] = []
+        for direction in itertools.chain(*layers):
+            gates = pack([_by_gate(direction.input), _by_gate(direction.recurrent)], compute_dtype)
+            projection = direction.projection
+            last = None if projection is None else pack([projection[:, None]], compute_dtype)
+            for panels in (gates, last):
+                self._tensors += [panels, half_of(panels) if half and panels is not None else None]
+            bias = widened(direction.bias.view(4, -1), padded(len(direction.bias) // 4))
+            self._tensors.append(bias.view(4, -1, 16).transpose(0, 1).contiguous())
+        self.table = addresses(self._tensors)
+        """The tensors as an array of the C structure `LayerWeights`."""
+
+
+class BackwardWeights(NamedTuple):
+    """The matrices of one direction of an LSTM layer, packed for the function `backward`."""
 
     gates: Tensor
-    """Input matrix W_x and recurrent matrix W_h. For the backward pass, each of them is transposed."""
+    """The transposed input matrix W_x, then the transposed recurrent matrix W_h."""
     projection: Tensor | None
-    """Projection matrix W_p, transposed for the backward pass; None: no projection."""
+    """The transposed projection matrix W_p; None: no projection."""
 
 
 def has_fused_lstm(compute_dtype: torch.dtype, *tensors: Tensor) -> bool:
@@ -73,87 +117,50 @@ def has_fused_lstm(compute_dtype: torch.dtype, *tensors: Tensor) -> bool:
     return compute_dtype in functions("fused_forward", *tensors)
 
 
-def pack_forward(
-    input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
-) -> FusedWeights:
-    """Pack the float32 matrices of one direction (see `lstm.PlainLSTM`) for the function `forward`. `compute_dtype`
-    is the data type of the matrix products."""
-    gates = pack([_by_gate(input), _by_gate(recurrent)], compute_dtype)
-    return FusedWeights(
-        gates, None if projection is None else pack([projection[:, None]], compute_dtype)
-    )
-
-
 def pack_backward(
     input: Tensor, recurrent: Tensor, projection: Tensor | None, compute_dtype: torch.dtype
-) -> FusedWeights:
-    """Pack the float32 matrices of one direction for the function `backward`; see `pack_forward`."""
+) -> BackwardWeights:
+    """Pack the float32 matrices of one direction (see `lstm.PlainLSTM`) for the function `backward`. `compute_dtype`
+    is the data type of the matrix products."""
     both = [
         pack([gate.t()[:, None] for gate in _by_gate(weight).unbind(1)], compute_dtype)
         for weight in (input, recurrent)
     ]
     last = None if projection is None else pack([projection.t()[:, None]], compute_dtype)
-    return FusedWeights(torch.cat(both), last)
+    return BackwardWeights(torch.cat(both), last)
 
 
 def forward(
-    weights: FusedWeights, bias: Tensor, clips: Clips, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int],
-    *, keep: bool,
-) -> Forward:  # fmt: skip
-    """Run one direction of an LSTM layer, with output size P and cell state size C, over B sequences, packed
-    as in torch's `PackedSequence`.
+    weights: ForwardWeights, clips: Clips, values: Array, h: Array, c: Array, batch_sizes: Sequence[int],
+    *, vectors: Array | None = None, types: Array | None = None, residual: bool = False, kept: Kept | None = None,
+) -> None:  # fmt: skip
+    """Run L layers of an LSTM in D directions, with output size P and cell state size C, over B sequences, packed
+    as in torch's `PackedSequence`, with M time steps in total. All arrays are contiguous.
 
     Args:
-        weights: the result of `pack_forward`.
-        bias: (4C,), including the forget bias.
         clips: limits of the magnitudes of c and h.
-        x: the inputs of all time steps of all sequences, (time steps, P).
-        h, c: the output (B, P) and the cell state (B, C) before the first time step. The longest sequence
-            comes first. The tensors are not changed.
+        values: (L + 1, D, M, P) the inputs, and space for the output of each layer.
+        h, c: the output (L, D, B, P') and the cell state (L, D, B, C') before the first time step, with columns of
+            zeros up to a multiple of 16. Both are overwritten with the state after the last time step of each
+            sequence. The longest sequence comes first.
         batch_sizes: number of sequences that have a first, second, ... time step.
-        keep: whether to store the gates and the cell states for `backward`.
+        vectors, types: (any, P) vectors, and the rows of those that are the inputs, (D, M) integers; None: the inputs
+            are already in `values`.
+        residual: from the second layer on, the output of a layer is h + x.
+        kept: the activations of the only layer and direction are also written to these tensors, except `outputs`.
     """
-    (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.gates.dtype
-    wide_dim, wide_width = padded(dim), padded(width)
-    first = max(batch_sizes, default=0)
-    # The padding is multiplied by zeros, so it must be finite.
-    allocate = x.new_zeros if wide_width > width else x.new_empty
-    xh = allocate((m, 2 * wide_width), dtype=compute_dtype)
-    xh[:, :width] = x
-    xh[:first, wide_width : wide_width + width] = h[:first]
-    state = _widened(c, wide_dim).clone(memory_format=torch.contiguous_format)
-    hiddens = rows_apart((m, wide_dim), compute_dtype)
-    gates = x.new_empty((m, 4 * wide_dim), dtype=compute_dtype) if keep else None
-    cells = x.new_empty((m, wide_dim)) if keep else None
-    outputs = x.new_empty((m, wide_width))
-    few_rows = m <= _FEW_ROWS * len(batch_sizes)
-    inputs = x.new_empty((m, 4 * wide_dim)) if few_rows else None
-    own_bias = _widened(bias.view(4, dim), wide_dim).contiguous()
-    steps = torch.tensor(batch_sizes, dtype=torch.int64, device="cpu")
-    functions("fused_forward")[compute_dtype](
-        torch.get_num_threads(), len(batch_sizes), steps, wide_dim, wide_width,
-        *weights, own_bias, *map(_limit, clips), xh, inputs, state, hiddens, hiddens.stride(0),
-        gates, cells, outputs,
+    levels, directions, _, width = values.shape
+    (*_, batch, dim), wide_width = c.shape, h.shape[3]
+    threads, hidden_step = torch.get_num_threads(), dim + ROW_GAP
+    window, step = threads * _WINDOW, directions * batch
+    size = window * (4 * dim + wide_width) + step * (2 * wide_width + hidden_step)
+    scratch = np.empty(size, dtype=np.float32)
+    xh, hiddens, gates, cells = kept[:4] if kept else (None, None, None, None)
+    weights.run(
+        threads, levels - 1, directions, len(batch_sizes), np.array(batch_sizes, dtype=np.int64),
+        batch, dim, wide_width, width, weights.table, *map(_limit, clips), residual,
+        vectors, types, values, h, c, hidden_step, scratch, xh, hiddens, gates, cells,
     )  # fmt: skip
-    last_h = h.clone(memory_format=torch.contiguous_format)
-    last_h[:first] = outputs[_last_rows(batch_sizes), :width]
-    return Forward(xh, hiddens, gates, cells, outputs, last_h, narrowed(state, dim))
-
-
-def run(
-    weights: FusedWeights, bias: Tensor, clips: Clips, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int],
-    states: list[Tensor] | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Run one direction block by block, with the arguments of `forward`. Return the outputs, (time steps, P), and
-    h and c after the last time step of each sequence. Add h and c before each block to `states`."""
-    y = torch.empty_like(x)
-    for steps, part in blocks(batch_sizes):
-        if states is not None:
-            n = batch_sizes[steps.start]
-            states += [h[:n], c[:n]]
-        result = forward(weights, bias, clips, x[part], h, c, batch_sizes[steps], keep=False)
-        y[part], h, c = narrowed(result.outputs, x.shape[1]), result.h, result.c
-    return y, h, c
 
 
 def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
@@ -169,7 +176,7 @@ def blocks(batch_sizes: Sequence[int]) -> Iterator[tuple[slice, slice]]:
 
 
 def backward(
-    weights: FusedWeights, clips: Clips, kept: Forward, first_cells: Tensor, batch_sizes: Sequence[int],
+    weights: BackwardWeights, clips: Clips, kept: Kept, first_cells: Tensor, batch_sizes: Sequence[int],
     dgiven: Tensor, dhidden: Tensor, dstate: Tensor, *, inputs: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
     """Compute the gradients of `forward`, from the last time step to the first.
@@ -177,33 +184,30 @@ def backward(
     Args:
         weights: the result of `pack_backward`.
         clips, batch_sizes: the arguments of `forward`.
-        kept: the result of `forward` with `keep=True`.
-        first_cells: the argument `c` of `forward`.
-        dgiven: the gradient of the outputs, in the shape of the argument `x` of `forward`.
-        dhidden, dstate: the gradients of the output and the cell state after the last time step, in the shape
-            of `h` and `c`, with columns padded to a multiple of 16. Both tensors are overwritten with the
-            gradients before the first time step.
+        kept: the activations that `forward` has kept.
+        first_cells: the cell state before the first time step, (B, C).
+        dgiven: the gradient of the outputs, (M, P).
+        dhidden, dstate: the gradients of the output (B, P') and the cell state (B, C') after the last time step.
+            Both tensors are overwritten with the gradients before the first time step.
         inputs: whether to compute the gradient of the inputs.
 
     Returns:
-        The gradient of the gates before their activations, in the shape and data type of `Forward.gates`; the
-        gradient of the outputs before clipping, in the shape of `Forward.outputs` and the same data type; the
-        gradient of the input, in the shape of `Forward.outputs`, float32, or None; and the gradient of the bias,
-        float32, with one number for each column of the gates. All are padded like the results in `Forward`.
+        The gradient of the gates before their activations, (M, 4C'), and the gradient of the outputs before clipping,
+        (M, P'), both in the data type of the products; the gradient of the input, (M, P') float32, or None; and the
+        gradient of the bias, (4C',) float32.
     """
-    assert kept.gates is not None and kept.cells is not None
-    wide_width, wide_dim = kept.outputs.shape[1], kept.cells.shape[1]
+    wide_width, wide_dim = kept.xh.shape[1] // 2, kept.cells.shape[1]
     dgates = rows_apart(kept.gates.shape, kept.gates.dtype)
     doutputs = torch.empty_like(kept.xh[:, :wide_width])
-    dx = torch.empty_like(kept.outputs) if inputs else None
+    dx = dgiven.new_empty((len(dgiven), wide_width)) if inputs else None
     threads = torch.get_num_threads()
     dbias = dgiven.new_zeros((threads, 4 * wide_dim))
     steps = torch.tensor(batch_sizes, dtype=torch.int64, device="cpu")
-    dgiven = _widened(dgiven, wide_width).contiguous()
-    first_cells = _widened(first_cells, wide_dim).contiguous()
+    dgiven, outputs = (widened(t, wide_width) for t in (dgiven, kept.outputs))
+    first_cells = widened(first_cells, wide_dim)
     functions("fused_backward")[weights.gates.dtype](
         threads, len(batch_sizes), steps, wide_dim, wide_width, *weights, *map(_limit, clips),
-        kept.gates, kept.cells, first_cells, kept.outputs, dgiven,
+        kept.gates, kept.cells, first_cells, outputs, dgiven,
         dgates, dgates.stride(0), doutputs, dx, dhidden, dstate, dbias,
     )  # fmt: skip
     return dgates, doutputs, dx, dbias.sum(0)
@@ -219,15 +223,22 @@ class FusedLSTM(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """Run one direction over packed sequences. For the arguments, see `lstm.PlainLSTM`, without the dimension D;
         all tensors are float32."""
-        weights = pack_forward(input, recurrent, projection, compute_dtype)
-        kept: list[Any] = []
+        direction = Direction(input, recurrent, bias, projection)
+        weights = ForwardWeights([[direction]], compute_dtype, half=False)
+        saved: list[Tensor] = []
         if len(x) <= MAX_KEPT_ROWS:
-            result = forward(weights, bias, clips, x, h, c, batch_sizes, keep=True)
-            y, last_h, last_c = narrowed(result.outputs, x.shape[1]), result.h, result.c
-            kept = [h, c, *result]
+            kept, last_h, last_c = _run(weights, clips, x, h, c, batch_sizes)
+            y, saved = kept.outputs, [c, *kept]
         else:
-            y, last_h, last_c = run(weights, bias, clips, x, h, c, batch_sizes, kept)
-        ctx.save_for_backward(x, input, recurrent, bias, projection, *kept)
+            y, last_h, last_c = torch.empty_like(x), h, c
+            for steps, part in blocks(batch_sizes):
+                n = batch_sizes[steps.start]
+                saved += [last_h[:n], last_c[:n]]
+                kept, last_h, last_c = _run(
+                    weights, clips, x[part], last_h, last_c, batch_sizes[steps]
+                )
+                y[part] = kept.outputs
+        ctx.save_for_backward(x, input, recurrent, bias, projection, *saved)
         ctx.batch_sizes, ctx.clips = batch_sizes, clips
         ctx.compute_dtype, ctx.sequences = compute_dtype, len(h)
         ctx.mark_non_differentiable(last_h, last_c)
@@ -281,49 +292,59 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     )  # fmt: skip
 
 
-def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Forward]]:
+def _blocks(ctx: Any) -> Iterator[tuple[Sequence[int], slice, Tensor, Kept]]:
     """Yield blocks of time steps, the last block first. If the forward pass kept the gates, all time steps
     are one block. If not, the forward pass of each block is computed again.
 
     Yields:
         For each block: the batch sizes, the slice of packed rows, the cell state before the block, and the
-        results of the forward pass.
+        activations.
     """
-    x, input, recurrent, bias, projection, *kept = ctx.saved_tensors
+    x, input, recurrent, bias, projection, *saved = ctx.saved_tensors
     if len(x) <= MAX_KEPT_ROWS:
-        _, c, *result = kept
-        yield ctx.batch_sizes, slice(0, len(x)), c, Forward(*result)
+        c, *kept = saved
+        yield ctx.batch_sizes, slice(0, len(x)), c, Kept(*kept)
         return
-    weights = pack_forward(input, recurrent, projection, ctx.compute_dtype)
-    states = zip(kept[::2], kept[1::2], strict=True)
+    direction = Direction(input, recurrent, bias, projection)
+    weights = ForwardWeights([[direction]], ctx.compute_dtype, half=False)
+    states = zip(saved[::2], saved[1::2], strict=True)
     for (steps, part), (h, c) in reversed(list(zip(blocks(ctx.batch_sizes), states, strict=True))):
         batch_sizes = ctx.batch_sizes[steps]
-        again = forward(weights, bias, ctx.clips, x[part], h, c, batch_sizes, keep=True)
-        yield batch_sizes, part, c, again
+        kept, _, _ = _run(weights, ctx.clips, x[part], h, c, batch_sizes)
+        yield batch_sizes, part, c, kept
+
+
+def _run(
+    weights: ForwardWeights, clips: Clips, x: Tensor, h: Tensor, c: Tensor, batch_sizes: Sequence[int]
+) -> tuple[Kept, Tensor, Tensor]:  # fmt: skip
+    """Run one direction of one layer. Return its activations, and h and c after the last time step of each sequence.
+    The shapes are (M, P), (B, P) and (B, C)."""
+    (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.compute_dtype
+    wide_width, wide_dim = padded(width), padded(dim)
+    values = x.new_empty((2, 1, m, width))
+    values[0] = x
+    kept = Kept(
+        x.new_empty((m, 2 * wide_width), dtype=compute_dtype),
+        rows_apart((m, wide_dim), compute_dtype),
+        x.new_empty((m, 4 * wide_dim), dtype=compute_dtype),
+        x.new_empty((m, wide_dim)),
+        values[1, 0],
+    )
+    last_h, last_c = widened(h, wide_width), widened(c, wide_dim)
+    forward(weights, clips, values, last_h[None, None], last_c[None, None], batch_sizes, kept=kept)
+    return kept, last_h[:, :width], last_c[:, :dim]
 
 
 def _by_gate(weight: Tensor) -> Tensor:
     return weight.reshape(len(weight), 4, -1)
 
 
-def narrowed(rows: Tensor, columns: int) -> Tensor:
-    """Return the first `columns` columns of a matrix, without the padding, as a contiguous tensor."""
-    return rows if rows.shape[1] == columns else rows[:, :columns].contiguous()
-
-
-def _widened(rows: Tensor, columns: int) -> Tensor:
-    """Pad the last dimension with zeros to the size `columns`."""
-    more = columns - rows.shape[1]
-    return torch.nn.functional.pad(rows, (0, more)) if more else rows
+def widened(rows: Tensor, columns: int) -> Tensor:
+    """Return a contiguous copy in which the last dimension is padded with zeros to the size `columns`."""
+    copied = rows.new_zeros((*rows.shape[:-1], columns))
+    copied[..., : rows.shape[-1]] = rows
+    return copied
 
 
 def _limit(clip: float | None) -> float:
     return math.inf if clip is None else float(clip)
-
-
-def _last_rows(batch_sizes: Sequence[int]) -> Tensor:
-    """Return the index of the packed row with the last time step of each sequence, (sequences,)."""
-    sizes = np.asarray(batch_sizes, dtype=np.int64)
-    ranks = np.arange(max(batch_sizes, default=0))
-    steps = len(sizes) - np.searchsorted(sizes[::-1], ranks, "right")
-    return torch.from_numpy((np.cumsum(sizes) - sizes)[steps - 1] + ranks)

@@ -3,13 +3,39 @@
 DECLARE_TILES(NAMED(tiles), NUMBER);
 
 /* Compute sums = start + left right, (rows, 16 panels). `left` is (rows, inner), and the distance of its rows is `stride`
-   numbers. `start` (64,) is added to every row; NULL: add to the numbers in `sums`. The panels have `panel_rows` rows. */
-static void NAMED(product)(int64_t rows, int64_t inner, const NUMBER *left, int64_t stride, int64_t panels,
-                           const NUMBER *right, int64_t panel_rows, float *sums, const float *start) {
+   numbers. `start` (16 panels,) is added to every row; NULL: add to the numbers in `sums`. The panels have `panel_rows` rows. */
+static void NAMED(product)(int64_t rows, int64_t inner, const NUMBER *left, int64_t stride, int64_t panels, Panels right,
+                           int64_t panel_rows, float *sums, int64_t sum_step, const float *start) {
     for (int64_t k = 0; k < inner; k += INNER)
-        NAMED(tiles)(rows, panels, least(INNER, inner - k) / PAIR, left + k, stride, PAIR, right + k * PANEL,
-                     panel_rows * PANEL, sums, COLUMNS, k == 0 ? start : NULL);
+        NAMED(tiles)(rows, panels, least(INNER, inner - k) / PAIR, left + k, stride, PAIR,
+                     panels_after(right, k * PANEL, sizeof *left), panel_rows * PANEL, sums, sum_step,
+                     k == 0 ? start : NULL);
 }
+
+/* Convert a row of `columns` numbers, and fill it up to a multiple of 16 with zeros. */
+INLINE void NAMED(convert)(const float *from, int64_t columns, NUMBER *to) {
+    float numbers[PANEL] = {0};
+    for (int64_t k = 0; k < columns; k += PANEL) {
+        const float *panel = from + k;
+        if (columns - k < PANEL) panel = memcpy(numbers, panel, (columns - k) * sizeof *panel);
+        for (int v = 0; v < PANEL; v += WIDTH)
+            STORE_NUMBERS(to + k + v, LOAD(panel + v));
+    }
+}
+
+/* One direction of one layer; see FusedForward. */
+typedef struct {
+    const FusedForward *args;
+    const LayerWeights *weights;
+    const float *x;
+    float *outputs, *h, *c;
+    int residual;
+    /* Of the current step, or of all steps for a backward pass. */
+    NUMBER *xh, *hiddens;
+    /* Of the steps whose inputs are known. */
+    NUMBER *window;
+    float *inputs;
+} NAMED(Layer);
 
 /* Gates of one vector of cells after their activations, the new state c, and `hidden` = sigmoid(o) tanh(c). */
 typedef struct {
@@ -36,18 +62,19 @@ INLINE NAMED(Cells) NAMED(cells)(const Lanes z[GATES], Lanes state, Lanes clip) 
     return cells;
 }
 
-/* Compute the gates and states of 16 cells of some rows from the gates before their activations, z (rows, 4 * 16). */
-TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, int64_t row, int64_t rank,
-                                        int64_t cell, const float *z) {
+/* Compute the gates and states of 16 cells of some sequences from the gates before their activations, z (rows, 4 * 16). */
+TARGET static void NAMED(gates_forward)(const NAMED(Layer) *layer, int64_t rows, int64_t row, int64_t rank, int64_t cell,
+                                        const float *z, int64_t z_step) {
+    const FusedForward *args = layer->args;
     const int64_t dim = args->dim;
     const Lanes clip = SPREAD((float)args->cell_clip);
-    for (int64_t r = 0; r < rows; r++, z += COLUMNS)
+    for (int64_t r = 0; r < rows; r++, z += z_step)
         for (int64_t k = 0; k < PANEL; k += WIDTH) {
-            float *state = args->state + (rank + r) * dim + cell + k;
+            float *c = layer->c + (rank + r) * dim + cell + k;
             const Lanes sums[GATES] = {LOAD(z + k), LOAD(z + PANEL + k), LOAD(z + 2 * PANEL + k), LOAD(z + 3 * PANEL + k)};
-            NAMED(Cells) cells = NAMED(cells)(sums, LOAD(state), clip);
-            STORE(state, cells.c);
-            STORE_NUMBERS((NUMBER *)args->hiddens + (row + r) * args->hidden_step + cell + k, cells.hidden);
+            NAMED(Cells) cells = NAMED(cells)(sums, LOAD(c), clip);
+            STORE(c, cells.c);
+            STORE_NUMBERS(layer->hiddens + (row + r) * args->hidden_step + cell + k, cells.hidden);
             if (args->gates == NULL) continue;
             NUMBER *gates = (NUMBER *)args->gates + (row + r) * GATES * dim + cell + k;
             STORE_NUMBERS(gates, cells.i);
@@ -57,73 +84,98 @@ TARGET static void NAMED(gates_forward)(const FusedForward *args, int64_t rows, 
         }
 }
 
-/* Compute the outputs of some rows. The first `continuing` sequences have a next step, whose rows start at `next`. */
-TARGET static void NAMED(outputs)(const FusedForward *args, int64_t rows, int64_t row, int64_t continuing,
-                                  int64_t next, float *sums) {
+/* Compute h of some sequences from `hidden`. The first `continuing` sequences have a next step, whose rows of xh start at
+   `next`. */
+TARGET static void NAMED(next_h)(const NAMED(Layer) *layer, int64_t rows, const NUMBER *hidden, float *h, int64_t continuing,
+                                 NUMBER *next, float *sums) {
+    const FusedForward *args = layer->args;
     const int64_t dim = args->dim, width = args->width, hidden_step = args->hidden_step;
-    const NUMBER *hidden = (const NUMBER *)args->hiddens + row * hidden_step;
+    const Panels projection = layer->weights->projection;
     const Lanes clip = SPREAD((float)args->out_clip);
     const float zeros[COLUMNS] = {0};
     for (int64_t column = 0; column < width; column += COLUMNS) {
         const int64_t columns = least(COLUMNS, width - column);
-        if (args->projection != NULL)
+        if (projection.numbers != NULL)
             NAMED(product)(rows, dim, hidden, hidden_step, columns / PANEL,
-                           (const NUMBER *)args->projection + column * dim, dim, sums, zeros);
+                           panels_after(projection, column * dim, sizeof *hidden), dim, sums, COLUMNS, zeros);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t k = 0; k < columns; k += WIDTH) {
-                Lanes h = args->projection == NULL ? LOAD_NUMBERS(hidden + r * hidden_step + column + k)
-                                                   : LOAD(sums + r * COLUMNS + k);
-                h = NAMED(clipped)(h, clip);
-                STORE(args->outputs + (row + r) * width + column + k, h);
-                if (r < continuing) STORE_NUMBERS((NUMBER *)args->xh + ((next + r) * 2 + 1) * width + column + k, h);
+                Lanes x = projection.numbers == NULL ? LOAD_NUMBERS(hidden + r * hidden_step + column + k)
+                                                     : LOAD(sums + r * COLUMNS + k);
+                x = NAMED(clipped)(x, clip);
+                STORE(h + r * width + column + k, x);
+                if (r < continuing) STORE_NUMBERS(next + (r * 2 + 1) * width + column + k, x);
             }
     }
 }
 
-INLINE void NAMED(load_bias)(const FusedForward *args, int64_t cell, float *bias) {
-    for (int gate = 0; gate < GATES; gate++)
-        memcpy(bias + gate * PANEL, args->bias + gate * args->dim + cell, PANEL * sizeof *bias);
+/* Compute b + x W_x for the sequences first, ..., last - 1 in the next steps, until the window is full or the sequences have
+   ended. Return the step after these steps. */
+TARGET static int64_t NAMED(inputs_of_steps)(const NAMED(Layer) *layer, int64_t step, int64_t offset, int64_t first,
+                                             int64_t last) {
+    const FusedForward *args = layer->args;
+    const int64_t width = args->width, columns = args->columns;
+    int64_t count = 0;
+    for (; step < args->steps && args->rows[step] > first; step++) {
+        const int64_t rows = least(args->rows[step], last) - first;
+        if (count + rows > WINDOW) break;
+        for (int64_t r = 0; r < rows; r++)
+            NAMED(convert)(layer->x + (offset + first + r) * columns, columns, layer->window + (count + r) * width);
+        count += rows, offset += args->rows[step];
+    }
+    NAMED(product)(count, width, layer->window, width, args->dim / PANEL * GATES, layer->weights->gates, 2 * width,
+                   layer->inputs, GATES * args->dim, layer->weights->bias);
+    return step;
 }
 
-/* Compute b + x W_x for some rows of all steps. */
-TARGET static void NAMED(inputs_of_rows)(const void *arguments, int64_t first, int64_t last) {
-    const FusedForward *args = arguments;
-    const int64_t width = args->width, inner = 2 * width, all = sum(args->steps, args->rows);
-    float bias[COLUMNS];
-    for (int64_t row = first; row < last; row += CHUNK)
-        for (int64_t cell = 0; cell < args->dim; cell += PANEL) {
-            NAMED(load_bias)(args, cell, bias);
-            NAMED(product)(least(CHUNK, last - row), width, (const NUMBER *)args->xh + row * inner, inner, GATES,
-                           (const NUMBER *)args->weights + cell * GATES * inner, inner,
-                           args->inputs + (cell / PANEL * all + row) * COLUMNS, bias);
-        }
-}
-
-/* Run all steps of the sequences first, ..., last - 1. */
-TARGET static void NAMED(forward_sequences)(const FusedForward *args, int64_t first, int64_t last) {
-    const int64_t dim = args->dim, width = args->width, inner = 2 * width, all = sum(args->steps, args->rows);
-    /* Number of inner numbers whose products are already in `inputs`. The order of the sums is the same. */
-    const int64_t known = args->inputs == NULL ? 0 : width;
-    float scratch[CHUNK * COLUMNS], bias[COLUMNS];
-    int64_t offset = 0;
+/* Run all steps of the sequences first, ..., last - 1 of one direction of one layer. */
+TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t first, int64_t last) {
+    const FusedForward *args = layer->args;
+    const LayerWeights *weights = layer->weights;
+    const int64_t dim = args->dim, width = args->width, columns = args->columns, inner = 2 * width;
+    float scratch[CHUNK * COLUMNS], *known_inputs = layer->inputs;
+    int64_t offset = 0, known_steps = 0;
+    for (int64_t rank = first; rank < last; rank++)
+        NAMED(convert)(layer->h + rank * width, width, layer->xh + rank * inner + width);
     for (int64_t step = 0; step < args->steps && args->rows[step] > first; step++) {
-        int64_t row = offset + first, rows = least(args->rows[step], last) - first, next = row + args->rows[step];
-        int64_t continuing = step + 1 < args->steps ? least(args->rows[step + 1], last) - first : 0;
-        for (int64_t cell = 0; cell < dim; cell += PANEL) {
-            const NUMBER *panel = (const NUMBER *)args->weights + cell * GATES * inner + known * PANEL;
-            NAMED(load_bias)(args, cell, bias);
+        const int64_t row = offset + first, rows = least(args->rows[step], last) - first;
+        const int64_t continuing = step + 1 < args->steps ? least(args->rows[step + 1], last) - first : 0;
+        /* Rows of xh and hiddens: they are only kept for a backward pass. */
+        const int64_t here = args->gates == NULL ? first : row, next = args->gates == NULL ? first : row + args->rows[step];
+        NUMBER *xh = layer->xh + here * inner;
+        for (int64_t r = 0; r < rows; r++)
+            NAMED(convert)(layer->x + (row + r) * columns, columns, xh + r * inner);
+        const int few = rows <= FEW;
+        if (few && step >= known_steps) {
+            known_steps = NAMED(inputs_of_steps)(layer, step, offset, first, last);
+            known_inputs = layer->inputs;
+        }
+        const int64_t known = few ? width : 0, sum_step = few ? GATES * dim : COLUMNS;
+        for (int64_t k = 0; k < dim; k += PANEL) {
+            /* Backwards at every second step, because the cache still has the last weights of the previous step. */
+            const int64_t cell = few && step % 2 ? dim - PANEL - k : k;
+            const Panels panels = panels_after(weights->gates, cell * GATES * inner + known * PANEL, sizeof *xh);
+            float *sums = few ? known_inputs + cell * GATES : scratch;
             for (int64_t start = 0; start < rows; start += CHUNK) {
-                const NUMBER *xh = (const NUMBER *)args->xh + (row + start) * inner + known;
-                float *sums = known ? args->inputs + (cell / PANEL * all + row + start) * COLUMNS : scratch;
-                NAMED(product)(least(CHUNK, rows - start), inner - known, xh, inner, GATES, panel, inner, sums,
-                               known ? NULL : bias);
-                NAMED(gates_forward)(args, least(CHUNK, rows - start), row + start, first + start, cell, sums);
+                const int64_t some = least(CHUNK, rows - start);
+                NAMED(product)(some, inner - known, xh + start * inner + known, inner, GATES, panels, inner, sums, sum_step,
+                               few ? NULL : weights->bias + cell * GATES);
+                NAMED(gates_forward)(layer, some, here + start, first + start, cell, sums, sum_step);
             }
         }
         for (int64_t start = 0; start < rows; start += CHUNK)
-            NAMED(outputs)(args, least(CHUNK, rows - start), row + start, continuing - start, next + start, scratch);
+            NAMED(next_h)(layer, least(CHUNK, rows - start), layer->hiddens + (here + start) * args->hidden_step,
+                          layer->h + (first + start) * width, continuing - start, layer->xh + (next + start) * inner,
+                          scratch);
+        for (int64_t r = 0; r < rows; r++) {
+            const float *h = layer->h + (first + r) * width, *x = layer->x + (row + r) * columns;
+            float *output = layer->outputs + (row + r) * columns;
+            for (int64_t k = 0; k < columns; k++)
+                output[k] = layer->residual ? h[k] + x[k] : h[k];
+        }
         if (args->cells != NULL)
-            memcpy(args->cells + row * dim, args->state + first * dim, rows * dim * sizeof *args->cells);
+            memcpy(args->cells + row * dim, layer->c + first * dim, rows * dim * sizeof *args->cells);
+        known_inputs += rows * GATES * dim;
         offset += args->rows[step];
     }
 }
@@ -190,8 +242,8 @@ TARGET static void NAMED(through_weights)(const FusedBackward *args, int64_t row
         for (int64_t start = 0; start < rows; start += CHUNK) {
             int64_t some = least(CHUNK, rows - start), columns = least(COLUMNS, width - column);
             const NUMBER *dgates = (const NUMBER *)args->dgates + (row + start) * args->dgate_step;
-            NAMED(product)(some, inner, dgates, args->dgate_step, columns / PANEL, weights + column * inner, inner,
-                           sums, zeros);
+            NAMED(product)(some, inner, dgates, args->dgate_step, columns / PANEL,
+                           (Panels){weights + column * inner, NULL}, inner, sums, COLUMNS, zeros);
             for (int64_t r = 0; r < some; r++)
                 memcpy(out + (start + r) * width + column, sums + r * COLUMNS, columns * sizeof *out);
         }
@@ -220,7 +272,8 @@ TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t 
                 int64_t some = least(CHUNK, rows - start), columns = least(COLUMNS, dim - column), stride = width;
                 if (args->projection != NULL) {
                     NAMED(product)(some, width, doutputs, width, columns / PANEL,
-                                   (const NUMBER *)args->projection + column * width, width, sums, zeros);
+                                   (Panels){(const NUMBER *)args->projection + column * width, NULL}, width, sums, COLUMNS,
+                                   zeros);
                     dhidden = sums, stride = COLUMNS;
                 }
                 for (int64_t k = 0; k < columns; k += PANEL)
@@ -234,11 +287,45 @@ TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t 
     }
 }
 
+/* Copy the inputs of the sequences first, ..., last - 1 of one direction. `types` and `x` are those of this direction. */
+static void NAMED(look_up)(const FusedForward *args, int64_t first, int64_t last, const int64_t *types, float *x) {
+    const int64_t columns = args->columns;
+    for (int64_t step = 0, offset = 0; step < args->steps; offset += args->rows[step++])
+        for (int64_t row = offset + first; row < offset + least(args->rows[step], last); row++)
+            memcpy(x + row * columns, args->vectors + types[row] * columns, columns * sizeof *x);
+}
+
+static void NAMED(forward_part)(const FusedForward *args, int64_t part, int64_t direction) {
+    const int64_t from = border_in_direction(args, direction, part), to = border_in_direction(args, direction, part + 1);
+    const int64_t all = sum(args->steps, args->rows), size = all * args->columns;
+    const int64_t window = WINDOW * args->width, inputs = WINDOW * GATES * args->dim;
+    NUMBER *numbers = (NUMBER *)(args->scratch + args->parts * inputs), *rest = numbers + args->parts * window;
+    if (args->types != NULL) NAMED(look_up)(args, from, to, args->types + direction * all, args->values + direction * size);
+    for (int64_t level = 0; level < args->layers && from < to; level++) {
+        const int64_t index = level * args->directions + direction, first = direction * args->sequences;
+        NAMED(Layer) layer = {
+            .args = args,
+            .weights = args->weights + index,
+            .x = args->values + index * size,
+            .outputs = args->values + (index + args->directions) * size,
+            .h = args->h + index * args->sequences * args->width,
+            .c = args->c + index * args->sequences * args->dim,
+            .residual = args->residual && level > 0,
+            .xh = rest + first * 2 * args->width,
+            .hiddens = rest + args->directions * args->sequences * 2 * args->width + first * args->hidden_step,
+            .window = numbers + part * window,
+            .inputs = args->scratch + part * inputs,
+        };
+        if (args->gates != NULL) layer.xh = args->xh, layer.hiddens = args->hiddens;
+        NAMED(forward_sequences)(&layer, from, to);
+    }
+}
+
 static void NAMED(forward_parts)(const void *arguments, int64_t first, int64_t last) {
     const FusedForward *args = arguments;
     for (int64_t part = first; part < last; part++)
-        NAMED(forward_sequences)(args, border(args->steps, args->rows, part, args->parts),
-                                 border(args->steps, args->rows, part + 1, args->parts));
+        for (int64_t direction = 0; direction < args->directions; direction++)
+            NAMED(forward_part)(args, part, direction);
 }
 
 static void NAMED(backward_parts)(const void *arguments, int64_t first, int64_t last) {
@@ -250,8 +337,6 @@ static void NAMED(backward_parts)(const void *arguments, int64_t first, int64_t 
 }
 
 void NAMED(fused_forward)(const FusedForward *args) {
-    if (args->inputs != NULL)
-        spacy_elmo_share_rows(args->parts, sum(args->steps, args->rows), args->dim, NAMED(inputs_of_rows), args);
     spacy_elmo_share_rows(args->parts, args->parts, args->dim * args->steps, NAMED(forward_parts), args);
 }
 

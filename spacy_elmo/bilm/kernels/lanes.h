@@ -23,6 +23,8 @@
      LESS, MORE       LESS(a, b) is a < b ? a : b, and MORE(a, b) is a > b ? a : b; both are b if one of them is NaN
      Group            a vector with one group in each lane
      LOAD_GROUPS      read a Group
+     HALF             1 if LOAD_HALF exists
+     LOAD_HALF        read a Group of float16 numbers, which float32 contains exactly
      STORE_GROUPS     write a Group, made of PAIR rows of 16 numbers
      SPREAD_GROUP     copy one group to all lanes
      MULTIPLY_ADD     add the products of two Groups, left and right, to sums */
@@ -42,6 +44,8 @@
 #undef COARSE
 #undef Group
 #undef LOAD_GROUPS
+#undef HALF
+#undef LOAD_HALF
 #undef STORE_GROUPS
 #undef SPREAD_GROUP
 #undef MULTIPLY_ADD
@@ -58,7 +62,7 @@
 #define SPREAD(x) ((Lanes)_mm512_set1_ps(x))
 #elif PROCESSOR == AVX2
 #define VARIANT float32_avx2
-#define TARGET __attribute__((target("avx2,fma")))
+#define TARGET __attribute__((target("avx2,fma,f16c")))
 #define WIDTH 8
 #define TILE 6
 #define WIDE(rows) ((rows) == 1 ? 4 : (rows) <= 3 ? 2 : 1)
@@ -98,6 +102,8 @@
 #define COARSE 1
 #define Group __m512bh
 #define LOAD_GROUPS(p) ((__m512bh)_mm512_loadu_si512(p))
+#define HALF 0
+#define LOAD_HALF(p) LOAD_GROUPS(p)
 #define SPREAD_GROUP(p) ((__m512bh)_mm512_set1_epi32(two_numbers(p)))
 #define STORE_GROUPS(p, rows) _mm512_storeu_si512(p, paired_lanes((__m512)(rows)[0], (__m512)(rows)[1]))
 #define MULTIPLY_ADD(left, right, sums) ((Lanes)_mm512_dpbf16_ps((__m512)(sums), left, right))
@@ -115,6 +121,19 @@
 #define COARSE 0
 #define Group Lanes
 #define LOAD_GROUPS LOAD
+#if PROCESSOR == PORTABLE
+#define HALF 0
+#define LOAD_HALF(p) LOAD_GROUPS((const float *)(p))
+#else
+#define HALF 1
+#if PROCESSOR == AVX512
+#define LOAD_HALF(p) ((Lanes)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p))))
+#elif PROCESSOR == AVX2
+#define LOAD_HALF(p) ((Lanes)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
+#else
+#define LOAD_HALF(p) ((Lanes)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))))
+#endif
+#endif
 #define SPREAD_GROUP(p) SPREAD(*(p))
 #define STORE_GROUPS(p, rows) STORE(p, (rows)[0])
 #define MULTIPLY_ADD FMA

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .native import functions, pack, rows_apart, weight_gradient
+from .native import functions, half_of, pack, rows_apart, weight_gradient
 
 _POWER = 1024
 """Number of float32 numbers in 4 KB. If the distance of rows in memory is a multiple of 4 KB, the rows
@@ -99,6 +99,8 @@ class PrepackedWeight:
         self.has_panels = dtype == torch.float32 and bool(functions("product", weight))
         """True if the matrix is stored as panels, for the C functions."""
         self.numbers = pack([weight[:, None]], dtype) if self.has_panels else weight.to(dtype)
+        self.half = half_of(self.numbers) if self.has_panels else None
+        """The panels in float16, for products of few rows."""
 
     def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         if not self.has_panels:
@@ -123,9 +125,9 @@ def multiply(
     bias = None if bias is None else bias.contiguous()
     right: tuple[object, ...]
     if isinstance(weight, PrepackedWeight):
-        right = weight.numbers, None, 0, 0
+        right = weight.numbers, weight.half, None, 0, 0
     else:
-        right = None, weight, *weight.stride()
+        right = None, None, weight, *weight.stride()
     functions("product")[torch.float32](
         torch.get_num_threads(), *x.shape, out.shape[1], x, x.stride(0), *right, bias, out, out.stride(0),
     )  # fmt: skip

@@ -24,10 +24,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-ABI = 7
+Array = Tensor | np.ndarray
+
+ABI = 8
 """Version number of the argument lists of the C functions. `setup.py` adds it to their names, so that Python never
 calls functions of an older compiled library with wrong arguments. If you change an argument list, increase it."""
 CHOICE = "SPACY_ELMO_KERNELS"
@@ -38,6 +41,9 @@ THREADS = "SPACY_ELMO_THREADS"
 _KINDS = ("avx512", "avx2", "neon", "portable")
 """The instruction sets for which kernels are compiled, fastest first. "portable" is plain C."""
 _PANEL = 16
+ROW_GAP = 32
+"""Numbers between two rows of a matrix. A matrix product reads several rows at once. Without the gap, rows at a
+distance of a power of two would compete for the same few lines of the processor's cache."""
 # Rows and columns that are packed at once, as in weight_gradient.c.
 _GRADIENT_ROWS, _GRADIENT_COLUMNS = 1024, 256
 
@@ -109,11 +115,13 @@ def _with_fields(function: Any) -> Any:
     return lambda *fields: function((ctypes.c_int64 * len(fields))(*map(_bits, fields)))
 
 
-def _bits(field: Tensor | float | None) -> int:
-    """Convert an argument of a C function to an integer of 64 bits: a tensor to the address of its memory, a
+def _bits(field: Array | float | None) -> int:
+    """Convert an argument of a C function to an integer of 64 bits: an array to the address of its memory, a
     float to its bits, and None to 0."""
     if isinstance(field, Tensor):
         return field.data_ptr()
+    if isinstance(field, np.ndarray):
+        return torch.from_numpy(field).data_ptr()  # faster than `field.ctypes.data`
     if isinstance(field, float):
         return struct.unpack("q", struct.pack("d", field))[0]
     return field or 0
@@ -229,14 +237,24 @@ def pack(parts: Sequence[Tensor], compute_dtype: torch.dtype) -> Tensor:
     return packed
 
 
-def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Allocate a matrix with a gap in memory after each row.
+def addresses(tensors: Sequence[Tensor | None]) -> Tensor:
+    """Return the addresses of tensors, as an array of pointers for a C function; 0 for None. The caller keeps the
+    tensors."""
+    pointers = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
+    return torch.tensor(pointers, dtype=torch.int64, device="cpu")
 
-    A matrix product reads several rows at once. Without the gap, rows at a distance of a power of two would
-    compete for the same few lines of the processor's cache.
-    """
+
+def half_of(panels: Tensor) -> Tensor | None:
+    """Return float32 panels in float16, or None if float16 cannot represent all numbers exactly. It can if the weights
+    come from a float16 file, such as the bundled ones."""
+    half = panels.half()
+    return half if torch.equal(half.float(), panels) else None
+
+
+def rows_apart(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Allocate a matrix with a gap in memory after each row (see `ROW_GAP`)."""
     rows, columns = shape
-    return torch.empty((rows, columns + 32), dtype=dtype, device="cpu")[:, :columns]
+    return torch.empty((rows, columns + ROW_GAP), dtype=dtype, device="cpu")[:, :columns]
 
 
 def padded(size: int, to: int = _PANEL) -> int:

@@ -2,6 +2,8 @@
 
 #include <stdint.h>
 
+#include "layers.h"
+
 typedef struct {
     int64_t panels;
     int64_t inner, known_inner; /* rows of a panel, a multiple of 16; and of the matrix. The other rows are zeros */
@@ -12,18 +14,6 @@ typedef struct {
     void *packed; /* (panels, inner, 16); the distance of panels is `panel_step` numbers */
     int64_t panel_step;
 } Packing;
-
-typedef struct {
-    int64_t threads, rows, inner, columns;
-    const float *left; /* (rows, inner) */
-    int64_t row_step;
-    const float *panels; /* the right matrix, (inner, columns), as panels; or NULL and the matrix itself, with these steps: */
-    const float *right;
-    int64_t inner_step, column_step;
-    const float *start; /* (columns,), or NULL for zeros */
-    float *sums;        /* (rows, columns) */
-    int64_t sum_step;
-} Product;
 
 /* Numbers of rows and of inner numbers that are processed together. CHUNK rows of the left matrix fit into a second-level
    cache. INNER rows of the panels fill half of a first-level cache. */

@@ -2,21 +2,23 @@
 
 DECLARE_TILES(NAMED(tiles), NUMBER);
 
-/* Compute `tiles` for numbers of rows and panels that the compiler knows. */
-INLINE void NAMED(tile)(const int rows, const int panels, int64_t groups, const NUMBER *left, int64_t row_step,
-                        int64_t group_step, const NUMBER *right, int64_t panel_step,
-                        const char *ahead, int64_t ahead_step, float *sums, int64_t sum_step, const float *start) {
+/* Compute `tiles` for numbers of rows and panels that the compiler knows. `half`: `right` has float16 numbers. */
+INLINE void NAMED(tile)(const int rows, const int panels, const int half, int64_t groups, const NUMBER *left,
+                        int64_t row_step, int64_t group_step, const void *right, int64_t panel_step, const char *ahead,
+                        int64_t ahead_step, float *sums, int64_t sum_step, const float *start) {
     enum { MOST = 4 * VECTORS };
     const int vectors = panels * VECTORS;
     Lanes sum[TILE][MOST];
     for (int row = 0; row < rows; row++)
         for (int v = 0; v < vectors; v++)
             sum[row][v] = LOAD((start == NULL ? sums + row * sum_step : start) + v * WIDTH);
-    for (int64_t k = 0; k < groups; k++, left += group_step, right += PANEL * PAIR, ahead += ahead_step) {
+    for (int64_t k = 0; k < groups; k++, left += group_step, ahead += ahead_step) {
         __builtin_prefetch(ahead, 0, 3);
         Group column[MOST];
-        for (int v = 0; v < vectors; v++)
-            column[v] = LOAD_GROUPS(right + v / VECTORS * panel_step + v % VECTORS * WIDTH * PAIR);
+        for (int v = 0; v < vectors; v++) {
+            const int64_t place = v / VECTORS * panel_step + (k * PANEL + v % VECTORS * WIDTH) * PAIR;
+            column[v] = half ? LOAD_HALF((const uint16_t *)right + place) : LOAD_GROUPS((const NUMBER *)right + place);
+        }
         for (int row = 0; row < rows; row++) {
             Group x = SPREAD_GROUP(left + row * row_step);
             for (int v = 0; v < vectors; v++)
@@ -28,50 +30,57 @@ INLINE void NAMED(tile)(const int rows, const int panels, int64_t groups, const 
             STORE(sums + row * sum_step + v * WIDTH, sum[row][v]);
 }
 
-#define TILE_OF(n)                                                                                                     \
+#define TILE_OF(n, together, half)                                                                                     \
+    NAMED(tile)(n, together, half, groups, x, row_step, group_step, panels_here, panel_step, ahead, ahead_step, out,   \
+                sum_step, begin)
+#define TILES_OF(n)                                                                                                    \
     case n:                                                                                                            \
         if (n > TILE) break;                                                                                           \
-        if (together > 1)                                                                                              \
-            NAMED(tile)(n, WIDE(n), groups, x, row_step, group_step, panels_here, panel_step, ahead, ahead_step, out, sum_step, begin);   \
-        else                                                                                                           \
-            NAMED(tile)(n, 1, groups, x, row_step, group_step, panels_here, panel_step, ahead, ahead_step, out, sum_step, begin);         \
+        if (HALF && half && together > 1) TILE_OF(n, WIDE(n), 1);                                                      \
+        else if (HALF && half) TILE_OF(n, 1, 1);                                                                       \
+        else if (together > 1) TILE_OF(n, WIDE(n), 0);                                                                 \
+        else TILE_OF(n, 1, 0);                                                                                         \
         break;
 
 TARGET DECLARE_TILES(NAMED(tiles), NUMBER) {
     /* All tiles have about the same number of rows, because a tile of few rows waits for its additions. */
     const int64_t count = (rows + TILE - 1) / TILE, wide = WIDE(count ? (rows + count - 1) / count : 0);
+    /* A single tile waits for the memory of the panels, several tiles for the conversion. */
+    const int half = HALF && right.half != NULL && count == 1;
+    const int64_t size = half ? sizeof *right.half : sizeof(NUMBER);
     for (int64_t panel = 0, together; panel < panels; panel += together) {
         together = panels - panel >= wide ? wide : 1;
-        const NUMBER *panels_here = right + panel * panel_step;
+        const char *panels_here = (half ? (const char *)right.half : (const char *)right.numbers) + panel * panel_step * size;
         const float *begin = start == NULL ? NULL : start + panel * PANEL;
         for (int64_t tile = 0; tile < count; tile++) {
             int64_t row = rows * tile / count;
             /* Each tile prefetches a part of one of the next panels, because the processor would do so too late. */
             const int64_t next = tile * together / count, first = (next * count + together - 1) / together;
             const int64_t sharing = ((next + 1) * count + together - 1) / together - first;
-            const int64_t ahead_step = wide < 4 && sharing ? PANEL * PAIR * sizeof *right / sharing : 0;
-            const char *ahead = (const char *)(panels_here + (ahead_step ? together + next : 0) * panel_step) +
+            const int64_t ahead_step = wide < 4 && sharing ? PANEL * PAIR * size / sharing : 0;
+            const char *ahead = panels_here + (ahead_step ? together + next : 0) * panel_step * size +
                                 (tile - first) * groups * ahead_step;
             const NUMBER *x = left + row * row_step;
             float *out = sums + row * sum_step + panel * PANEL;
             switch (rows * (tile + 1) / count - row) {
-                TILE_OF(1)
-                TILE_OF(2)
-                TILE_OF(3)
-                TILE_OF(4)
-                TILE_OF(5)
-                TILE_OF(6)
-                TILE_OF(7)
-                TILE_OF(8)
-                TILE_OF(9)
-                TILE_OF(10)
-                TILE_OF(11)
-                TILE_OF(12)
+                TILES_OF(1)
+                TILES_OF(2)
+                TILES_OF(3)
+                TILES_OF(4)
+                TILES_OF(5)
+                TILES_OF(6)
+                TILES_OF(7)
+                TILES_OF(8)
+                TILES_OF(9)
+                TILES_OF(10)
+                TILES_OF(11)
+                TILES_OF(12)
             }
         }
     }
 }
 #undef TILE_OF
+#undef TILES_OF
 
 /* Pack 16 rows of a panel. Rows after `inner` and columns after `columns` are zeros. */
 INLINE void NAMED(pack_block)(int64_t inner, int64_t columns, const float *source, int64_t inner_step,
@@ -119,9 +128,12 @@ TARGET static void NAMED(product_columns)(const Product *args, int64_t first_row
     if (args->start != NULL) memcpy(start, args->start + column, columns * sizeof *start);
     for (int64_t k = 0; k == 0 || k < args->inner; k += INNER) {
         const int64_t inner = least(INNER, args->inner - k);
-        const int64_t panel_step = args->panels != NULL ? (args->inner + PANEL - 1) / PANEL * PANEL * PANEL : INNER * PANEL;
-        const float *right = args->panels != NULL ? args->panels + column / PANEL * panel_step + k * PANEL : packed;
-        if (args->panels == NULL) {
+        const int64_t rows_of_panel = args->panels.numbers != NULL ? (args->inner + PANEL - 1) / PANEL * PANEL : INNER;
+        const int64_t panel_step = rows_of_panel * PANEL;
+        Panels right = {packed, NULL};
+        if (args->panels.numbers != NULL)
+            right = panels_after(args->panels, column / PANEL * panel_step + k * PANEL, sizeof *packed);
+        else {
             const Packing packing = {
                 panels, (inner + PANEL - 1) / PANEL * PANEL, inner, columns, 1,
                 args->right + k * args->inner_step + column * args->column_step, args->inner_step, args->column_step, 0,

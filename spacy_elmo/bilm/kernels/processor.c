@@ -16,6 +16,7 @@ int64_t OF_VARIANT(here, float32_portable)(void) { return 0; }
 
 /* Bits of the results of the instruction CPUID, with the names in Intel's manual, volume 2A. */
 #define FMA (1u << 12) /* leaf 1: ecx */
+#define F16C (1u << 29)
 #define OSXSAVE (1u << 27)
 #define AVX2 (1u << 5) /* leaf 7, 0: ebx */
 #define AVX512F (1u << 16)
@@ -39,7 +40,7 @@ static Answer ask(uint32_t leaf, uint32_t subleaf) {
 
 static int has(uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; }
 
-static int has_fma(void) { return has(ask(1, 0).ecx, FMA); }
+static int has_fma_and_halves(void) { return has(ask(1, 0).ecx, FMA | F16C); }
 
 static int saves(uint32_t wanted) {
     if (!has(ask(1, 0).ecx, OSXSAVE)) return 0;
@@ -49,10 +50,10 @@ static int saves(uint32_t wanted) {
 }
 
 /* __builtin_cpu_supports is not used, because it always returns 0 in a library that Zig 0.17 has compiled. */
-int64_t OF_VARIANT(here, float32_avx2)(void) { return has_fma() && saves(YMM) && has(ask(7, 0).ebx, AVX2); }
+int64_t OF_VARIANT(here, float32_avx2)(void) { return has_fma_and_halves() && saves(YMM) && has(ask(7, 0).ebx, AVX2); }
 
 int64_t OF_VARIANT(here, float32_avx512)(void) {
-    return has_fma() && saves(ZMM) && has(ask(7, 0).ebx, AVX512F | AVX512DQ | AVX512BW | AVX512VL);
+    return has_fma_and_halves() && saves(ZMM) && has(ask(7, 0).ebx, AVX512F | AVX512DQ | AVX512BW | AVX512VL);
 }
 
 int64_t OF_VARIANT(here, bfloat16_avx512)(void) {

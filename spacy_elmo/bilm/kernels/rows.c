@@ -4,12 +4,7 @@
 #include <float.h>
 #include <stdint.h>
 
-typedef struct {
-    int64_t threads, rows, dim;
-    const float *x; /* (rows, dim) */
-    float *gates;   /* (rows, 2 dim) input: carry gate and transformation before their activations; output: after them */
-    float *out;     /* (rows, dim) */
-} Highway;
+#include "layers.h"
 
 typedef struct {
     int64_t threads, rows, dim;

@@ -41,7 +41,7 @@ TARGET static void NAMED(panel_sums)(const NUMBER *left, int64_t left_columns, c
             memcpy(scratch + r * COLUMNS, sums + r * stride, right_columns * sizeof *sums);
     for (int64_t row = 0; row < rows; row += INNER)
         NAMED(tiles)(left_columns, panels, (least(INNER, rows - row) + PAIR - 1) / PAIR, left + row * PANEL, PAIR,
-                     PANEL * PAIR, right + row * PANEL, panel_rows * PANEL, whole ? sums : scratch, whole ? stride : COLUMNS,
+                     PANEL * PAIR, (Panels){right + row * PANEL, NULL}, panel_rows * PANEL, whole ? sums : scratch, whole ? stride : COLUMNS,
                      add || row > 0 ? NULL : zeros);
     if (!whole)
         for (int64_t r = 0; r < left_columns; r++)

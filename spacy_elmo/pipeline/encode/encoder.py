@@ -24,6 +24,8 @@ from .spans import Sequences, batches
 # Docs are processed in groups of this many batches. A group is large enough to sort sentences into batches of one
 # length, and small enough to avoid a second copy of the layers of a whole nlp.pipe buffer.
 _BATCHES_PER_GROUP = 8
+_DIRECTIONS = np.array([[0], [1]])
+_CPU = torch.device("cpu")
 
 
 def BiLM_v1(
@@ -166,7 +168,8 @@ def _compute(
     flat = mapped_zeros(model.ops.xp, shape, dtype)
     # In training all words at once, because no gradient flows from a chunk of a span to the previous chunk.
     max_words = len(sequences.type_of_word) if train else MAX_WORDS
-    with torch.enable_grad() if train else plain_inference(shim.device):
+    device = _CPU if isinstance(flat, np.ndarray) else shim.device
+    with torch.enable_grad() if train else plain_inference(device):
         target = torch.from_dlpack(flat)
         bilm = shim.bilm if train else shim.bilm_for_inference()
         by_token = target[None] if average else target
@@ -206,18 +209,21 @@ def _write_layers(
         # The order in which spans are computed depends on all Docs, so their vectors are added at the end.
         vectors = by_token.new_empty((len(by_token), len(rows), by_token.shape[2]))
         rows = np.arange(len(rows))
-    half = vectors.shape[2] // 2
-    token_ids = bilm.token_ids(sequences.types)
+    # For each row, that of the forward and of the backward direction.
+    halves: Any = vectors.view(len(vectors), -1, vectors.shape[2] // 2)
+    if halves.is_cpu and not torch.is_grad_enabled():
+        halves = halves.numpy()  # which assigns a few rows much faster
+    types = bilm.encode_words(sequences.types)
     for lengths, batch in sequences.batches(max_words):
         state = None if start is None else start.for_batch(len(lengths), bilm.device)
-        types = sequences.type_of_word[batch]
-        for chunk in bilm.forward_chunks(token_ids, types, lengths, max_words, state=state):
-            layers = [torch.stack(chunk.layers).mean(0)] if average else chunk.layers
-            for direction, places in enumerate(chunk.places):
-                columns = vectors[:, :, direction * half : (direction + 1) * half]
-                values = torch.stack([layer[direction] for layer in layers]).to(vectors)
-                index = torch.from_numpy(rows[batch[places]]).to(vectors.device)
-                columns.index_copy_(1, index, values)
+        words = sequences.type_of_word[batch]
+        for chunk in bilm.forward_chunks(types, words, lengths, max_words, state=state):
+            layers: Any = [sum(chunk.layers) / len(chunk.layers)] if average else chunk.layers
+            index = 2 * rows[batch[chunk.places]] + _DIRECTIONS
+            for level, layer in enumerate(layers):
+                halves[level, index] = (
+                    layer if isinstance(halves, np.ndarray) else layer.to(vectors)
+                )
     if sequences.overlap:
         write_means(by_token, vectors, sequences.tokens)
 

@@ -55,6 +55,7 @@ class BiLMShim(PyTorchShim):
         self.options = _RANDOM
         """Options of the biLM. Before `configure` sets them, the biLM is frozen and has random weights."""
         self._version = _new_version()
+        self._parameters: list[dict[str, nn.Parameter | None]] = []
         self._counters: list[tuple[int, int]] = []
         self._inference_bilm: tuple[str, BiLM] | None = None
         self._device: torch.device | None = None
@@ -86,7 +87,7 @@ class BiLMShim(PyTorchShim):
         self.ensure_loaded()
         # Without the lock, two threads could each give the same values an identifier of their own.
         with _comparing:
-            counters = _change_counters(self._model)
+            counters = _change_counters(self._parameters)
             if counters != self._counters:
                 self._counters, self._version = counters, _new_version()
             return self._version
@@ -224,11 +225,13 @@ class BiLMShim(PyTorchShim):
         if self.options.weights is not None:
             # A copy or a pickle must contain the weights, because their file may be gone later.
             self.ensure_loaded()
-        return {n: v for n, v in self.__dict__.items() if n not in ("id", "_inference_bilm")}
+        left_out = "id", "_inference_bilm", "_parameters"
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(None)  # sets a new id, so that the optimizer keeps separate moments
         self.__dict__.update(state)
+        self._parameters = _parameters_of(self._model)
         self._weights_changed()
 
     def __copy__(self) -> BiLMShim:
@@ -269,14 +272,25 @@ class BiLMShim(PyTorchShim):
         bilm = weights.build_bilm().to(device).requires_grad_(not self.options.frozen)
         self._vocabulary, self._card = weights.vocabulary, weights.card
         self._start_state = weights.start_state
-        self._counters, self._version = _change_counters(bilm), _new_version()
+        self._parameters = _parameters_of(bilm)
+        self._counters, self._version = _change_counters(self._parameters), _new_version()
         # The network is set last: as soon as other threads see it, they use the attributes above.
         self._model = bilm
 
 
-def _change_counters(module: nn.Module) -> list[tuple[int, int]]:
+def _parameters_of(module: nn.Module | None) -> list[dict[str, nn.Parameter | None]]:
+    """Return the dict with the parameters of each part of a network, because walking through its parts is slow."""
+    return [] if module is None else [p._parameters for p in module.modules() if p._parameters]
+
+
+def _change_counters(parameters: list[dict[str, nn.Parameter | None]]) -> list[tuple[int, int]]:
     """For each parameter, return its id, and how often any code has changed it in place, except through its `data`."""
-    return [(id(param), param._version) for param in module.parameters()]
+    return [
+        (id(param), param._version)
+        for part in parameters
+        for param in part.values()
+        if param is not None
+    ]
 
 
 def _new_version() -> str:

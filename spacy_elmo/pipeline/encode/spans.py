@@ -107,14 +107,18 @@ def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[list[Spa
 def distinct_words(docs: Sequence[Doc]) -> tuple[list[str], np.ndarray]:
     """Return a list of the distinct words of some Docs, and an array, (tokens,). For each token of the Docs,
     the array contains the index of the token's word in the list."""
-    ends = np.cumsum([len(doc) for doc in docs])
-    empty = np.zeros(0, dtype=np.uint64)
-    orths = np.concatenate([empty, *(doc.to_array(ORTH) for doc in docs)])
+    types: list[str] = []
+    rows: list[int] = []
     # A word has the same hash in every vocabulary, but only the vocabulary of a Doc with this word has its string.
-    hashes, first, rows = np.unique(orths, return_index=True, return_inverse=True)
-    owners = np.searchsorted(ends, first, side="right")
-    strings = [doc.vocab.strings for doc in docs]
-    return [strings[o][h] for o, h in zip(owners.tolist(), hashes.tolist(), strict=True)], rows
+    row_of: dict[int, int] = {}
+    for doc in docs:
+        orths, strings = doc.to_array(ORTH).tolist(), doc.vocab.strings
+        for orth in orths:
+            if orth not in row_of:
+                row_of[orth] = len(types)
+                types.append(strings[orth])
+        rows += [row_of[orth] for orth in orths]
+    return types, np.array(rows, dtype=np.int64)
 
 
 @dataclass
@@ -132,26 +136,31 @@ class Sequences:
     overlap, the index of a token in several spans occurs several times."""
     n_tokens: int
     """Number of tokens of the Docs, including whitespace tokens."""
+    overlap: bool = False
+    """True if some token is in several spans."""
 
     @classmethod
     def of(cls, docs: Sequence[Doc], get_spans: SpanGetter | None) -> Sequences:
         """Create `Sequences` from Docs and from the spans that a span getter returns."""
         types, type_of_token = distinct_words(docs)
-        offset, borders = 0, []
-        for doc, spans in zip(docs, spans_of(docs, get_spans), strict=True):
-            borders += [(offset + span.start, offset + span.end) for span in spans]
-            offset += len(doc)
-        starts, ends = np.array(borders, dtype=np.int64).reshape(-1, 2).T
-        indices, tokens = _ranges(starts, ends)
-        is_word = (word_kinds(types) & SPACE == 0)[type_of_token[tokens]]
-        lengths = np.bincount(indices[is_word], minlength=len(starts))
-        tokens = tokens[is_word]
-        return cls(types, lengths[lengths > 0], type_of_token[tokens], tokens, len(type_of_token))
-
-    @property
-    def overlap(self) -> bool:
-        """True if some token is in several spans."""
-        return bool((np.bincount(self.tokens) > 1).any())
+        kinds = word_kinds(types)[type_of_token]
+        sizes = [len(doc) for doc in docs]
+        overlap = False
+        if get_spans in (None, rule_spans):
+            # Without a Span for each sentence.
+            tokens, spans = np.arange(len(kinds)), np.cumsum(starts_of_kinds(kinds, sizes))
+        else:
+            offsets = np.cumsum(sizes) - sizes
+            borders = [
+                (offset + span.start, offset + span.end)
+                for offset, own in zip(offsets.tolist(), spans_of(docs, get_spans), strict=True)
+                for span in own
+            ]
+            spans, tokens = _ranges(*np.array(borders, dtype=np.int64).reshape(-1, 2).T)
+            overlap = bool((np.bincount(tokens) > 1).any())
+        is_word = kinds[tokens] & SPACE == 0
+        tokens, lengths = tokens[is_word], np.bincount(spans[is_word])
+        return cls(types, lengths[lengths > 0], type_of_token[tokens], tokens, len(kinds), overlap)
 
     def batches(self, max_words: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield batches of spans. A batch has at most `max_words` words, or contains only one longer span.

@@ -19,10 +19,16 @@ typedef struct {
 } Packing;
 
 typedef struct {
+    const void *numbers;
+    const uint16_t *half;
+} Panels;
+
+typedef struct {
     int64_t threads, rows, inner, columns;
     const float *left;
     int64_t row_step;
-    const float *panels, *right;
+    Panels panels;
+    const float *right;
     int64_t inner_step, column_step;
     const float *start;
     float *sums;
@@ -30,19 +36,24 @@ typedef struct {
 } Product;
 
 typedef struct {
-    int64_t parts, steps;
-    const int64_t *rows;
-    int64_t dim, width;
-    const void *weights, *projection;
+    Panels gates, projection;
     const float *bias;
+} LayerWeights;
+
+typedef struct {
+    int64_t parts, layers, directions, steps;
+    const int64_t *rows;
+    int64_t sequences, dim, width, columns;
+    const LayerWeights *weights;
     double cell_clip, out_clip;
-    void *xh;
-    float *inputs;
-    float *state;
-    void *hiddens;
+    int64_t residual;
+    const float *vectors;
+    const int64_t *types;
+    float *values, *h, *c;
     int64_t hidden_step;
-    void *gates;
-    float *cells, *outputs;
+    float *scratch;
+    void *xh, *hiddens, *gates;
+    float *cells;
 } Forward;
 
 typedef struct {
@@ -70,6 +81,25 @@ static float *numbers(int64_t count, float scale) {
         x[k] = (float)((int32_t)(state >> 40) - (1 << 23)) * scale / (1 << 23);
     }
     return x;
+}
+
+/* Multiples of 2^-10 from -1/2 to 1/2, which are exact in float16. */
+static float *halves(int64_t count) {
+    float *x = numbers(count, 512);
+    for (int64_t k = 0; k < count; k++)
+        x[k] = roundf(x[k]) / 1024;
+    return x;
+}
+
+static uint16_t *as_half(const float *x, int64_t count) {
+    uint16_t *half = malloc((size_t)count * sizeof *half);
+    for (int64_t k = 0; k < count; k++) {
+        int exponent;
+        const float mantissa = frexpf(fabsf(x[k]), &exponent); /* from 1/2 to 1, times 2^exponent */
+        half[k] = (uint16_t)(x[k] == 0 ? 0 : (exponent + 14) << 10 | ((int)(mantissa * 2048) & 1023));
+        if (x[k] < 0) half[k] |= 0x8000;
+    }
+    return half;
 }
 
 static uint64_t digest(const void *from, size_t bytes) {
@@ -105,7 +135,7 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
         const int64_t rows = sizes[k][0], inner = sizes[k][1], columns = sizes[k][2];
         float *left = numbers(rows * inner, 1), *right = numbers(inner * columns, 1), *bias = numbers(columns, 1);
         float *all = numbers(rows * columns, 0), *some = numbers(rows * columns, 0);
-        product(&(Product){1, rows, inner, columns, left, inner, NULL, right, columns, 1, bias, all, columns});
+        product(&(Product){1, rows, inner, columns, left, inner, {NULL, NULL}, right, columns, 1, bias, all, columns});
         SAY("product", all, rows * columns);
         /* Any number of rows at a time, and the matrix transposed. */
         float *turned = numbers(inner * columns, 0);
@@ -114,7 +144,7 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
                 turned[b * inner + a] = right[a * columns + b];
         for (int64_t row = 0, next = 1; row < rows; row += next++) {
             const int64_t count = next < rows - row ? next : rows - row;
-            product(&(Product){1, count, inner, columns, left + row * inner, inner, NULL, turned, 1, inner, bias,
+            product(&(Product){1, count, inner, columns, left + row * inner, inner, {NULL, NULL}, turned, 1, inner, bias,
                                some + row * columns, columns});
         }
         if (memcmp(all, some, (size_t)(rows * columns) * 4)) printf("%s product depends on its rows\n", variant);
@@ -127,13 +157,24 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
         total += rows[step] = SEQUENCES - 2 * step;
     float *gates = numbers(2 * WIDTH * 4 * DIM, 0.7f), *last = numbers(DIM * WIDTH, 0.5f), *bias = numbers(4 * DIM, 1);
     float *packed = numbers(2 * WIDTH * 4 * DIM, 0), *packed_last = numbers(DIM * WIDTH, 0);
-    pack(&(Packing){4 * DIM / 16, 2 * WIDTH, 2 * WIDTH, DIM, 4, gates, 4 * DIM, 1, DIM, packed, 2 * WIDTH * 16});
-    pack(&(Packing){WIDTH / 16, DIM, DIM, WIDTH, 1, last, WIDTH, 1, 0, packed_last, DIM * 16});
-    float *xh = numbers(total * 2 * WIDTH, 2), *cells = numbers(SEQUENCES * DIM, 3), *kept = numbers(total * 4 * DIM, 0);
-    float *inputs = numbers(total * 4 * DIM, 0), *hiddens = numbers(total * DIM, 0), *all_cells = numbers(total * DIM, 0), *outputs = numbers(total * WIDTH, 0);
+    const Packing gates_packing = {4 * DIM / 16, 2 * WIDTH, 2 * WIDTH, DIM, 4, gates, 4 * DIM, 1, DIM, packed, 2 * WIDTH * 16};
+    const Packing last_packing = {WIDTH / 16, DIM, DIM, WIDTH, 1, last, WIDTH, 1, 0, packed_last, DIM * 16};
+    pack(&gates_packing), pack(&last_packing);
+    float *xh = numbers(total * 2 * WIDTH, 2), *c = numbers(SEQUENCES * DIM, 3), *kept = numbers(total * 4 * DIM, 0);
+    float *space = numbers(total * 4 * DIM, 0), *hiddens = numbers(total * DIM, 0), *cells = numbers(total * DIM, 0);
+    float *h = numbers(total * WIDTH, 0), *values = malloc(2 * (size_t)total * WIDTH * sizeof *values);
     xh[3] = NAN, xh[2 * WIDTH + 1] = INFINITY, xh[4 * WIDTH + 5] = -1e30f;
-    forward(&(Forward){1, STEPS, rows, DIM, WIDTH, packed, packed_last, bias, 2.5, 0.8, xh, inputs, cells, hiddens, DIM, kept,
-                       all_cells, outputs});
+    for (int64_t k = 0; k < total; k++) {
+        memcpy(values + k * WIDTH, xh + 2 * k * WIDTH, WIDTH * sizeof *values);
+        if (k < SEQUENCES) memcpy(h + k * WIDTH, xh + (2 * k + 1) * WIDTH, WIDTH * sizeof *values);
+    }
+    float by_cell[4 * DIM];
+    for (int k = 0; k < 4 * DIM; k++)
+        by_cell[k] = bias[k / 16 % 4 * DIM + k / 64 * 16 + k % 16];
+    LayerWeights layer = {{packed, NULL}, {packed_last, NULL}, by_cell};
+    forward(&(Forward){1, 1, 1, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, &layer, 2.5, 0.8, 0, NULL, NULL, values, h, c, DIM,
+                       space, xh, hiddens, kept, cells});
+    float *outputs = values + total * WIDTH;
     for (int64_t k = 0; k < total * WIDTH; k++)
         if (outputs[k] != outputs[k]) outputs[k] = 7; /* what bits a NaN has is no one's promise */
     SAY("lstm", outputs, total * WIDTH);
@@ -164,6 +205,23 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
     softmax(&(Rows){1, MANY, LONG, logits, x, sums, logs});
     SAY("terms", logits, MANY * LONG);
     SAY("logarithms", logs, MANY);
+
+    /* Two layers in two directions with the same weights, which have a float16 form. Few sequences have all steps, for which the
+       kernel has another order of work. */
+    enum { LAYERS = 2 };
+    memcpy(gates, halves(2 * WIDTH * 4 * DIM), 2 * WIDTH * 4 * DIM * sizeof *gates);
+    memcpy(last, halves(DIM * WIDTH), DIM * WIDTH * sizeof *last);
+    pack(&gates_packing), pack(&last_packing);
+    layer.gates.half = as_half(packed, 2 * WIDTH * 4 * DIM), layer.projection.half = as_half(packed_last, DIM * WIDTH);
+    const LayerWeights layers[LAYERS * 2] = {layer, layer, layer, layer};
+    float *vectors = numbers(total * WIDTH, 2), *all = numbers((LAYERS + 1) * 2 * total * WIDTH, 0);
+    int64_t *types = malloc(2 * (size_t)total * sizeof *types);
+    for (int64_t k = 0; k < 2 * total; k++)
+        types[k] = k * 7 % total;
+    forward(&(Forward){1, LAYERS, 2, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, layers, 2.5, 0.8, 1, vectors, types, all,
+                       numbers(LAYERS * 2 * SEQUENCES * WIDTH, 1), numbers(LAYERS * 2 * SEQUENCES * DIM, 3), DIM, space, NULL,
+                       NULL, NULL, NULL});
+    SAY("layers", all, (LAYERS + 1) * 2 * total * WIDTH);
 }
 
 KERNELS(float32_portable)

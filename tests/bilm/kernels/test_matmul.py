@@ -80,6 +80,24 @@ def test_the_same_bits_for_any_rows_kernels_and_threads(size, monkeypatch):
         assert torch.equal(matmul(x, w.t().contiguous().t(), bias), expected)
 
 
+@pytest.mark.skipif(not native.library(), reason="there is no compiler")
+@pytest.mark.parametrize("size", [(7, 1), (40, 17), (300, 70)])
+def test_weights_of_float16_have_the_same_bits(size, monkeypatch):
+    k, m = size
+    x, w, bias = normal(30, k), normal(k, m, seed=1).half().float(), normal(m, seed=2)
+    w[0, 0], w[-1, 0] = 2.0**-24, -65504.0  # the smallest and the largest number
+    expected = in_order(x, w, bias)
+    for kind in (*native.processors(), "portable"):
+        monkeypatch.setenv(native.CHOICE, kind)
+        matrix = PrepackedWeight(w, torch.float32)
+        assert matrix.half is not None
+        for n in range(1, 31):
+            assert torch.equal(matrix(x[:n], bias), expected[:n]), (kind, n)
+        w[0, 0] = 2.0**-25
+        assert PrepackedWeight(w, torch.float32).half is None
+        w[0, 0] = 2.0**-24
+
+
 # Relative to the largest entry of the product.
 BOUNDS = {torch.float32: 1e-6, torch.bfloat16: 2e-2}
 SHAPES = [(5, 3), (3, 5), (64, 256), (256, 64), (1, 1), (300, 70)]

@@ -228,7 +228,7 @@ def steps_of(model):
     steps: list[list[int]] = []
     shim = shim_of(model)
     for bilm in (shim.bilm, shim.bilm_for_inference()):
-        bilm.lstm[0].register_forward_pre_hook(lambda _, args: steps.append(args[1]))
+        bilm.lstm.register_forward_pre_hook(lambda _, args: steps.append(args[2]))
     return steps
 
 
@@ -357,7 +357,7 @@ def test_the_network_stays_in_evaluation_mode_and_predicts_without_a_graph(weigh
     model, modes = build(weights, frozen=False), []
     shim = shim_of(model)
     for bilm in (shim.bilm, shim.bilm_for_inference()):
-        bilm.lstm[0].register_forward_pre_hook(
+        bilm.lstm.register_forward_pre_hook(
             lambda *_, bilm=bilm: modes.append((bilm.training, torch.is_grad_enabled()))
         )
     model.begin_update([doc_of("a")])
