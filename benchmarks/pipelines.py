@@ -6,6 +6,7 @@ OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.pipelines --text h
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import time
 from pathlib import Path
@@ -29,10 +30,10 @@ def load(name: str, only: list[str] | None, precision: str) -> Language | None:
     return nlp
 
 
-def words_per_second(nlp: Language, texts: list[str]) -> float:
+def words_per_second(nlp: Language, texts: list[str], *, single: bool) -> float:
     """Return the tokens of the texts that the pipeline processes in a second of processor time."""
     start = time.process_time()
-    tokens = sum(len(doc) for doc in nlp.pipe(texts))
+    tokens = sum(len(doc) for doc in (map(nlp, texts) if single else nlp.pipe(texts)))
     return tokens / (time.process_time() - start)
 
 
@@ -49,10 +50,14 @@ def main() -> None:
     parser.add_argument(
         "--bfloat16", action="store_true", help="pipelines with a biLM also in bfloat16"
     )
+    parser.add_argument("--single", type=int, help="200 texts of so many words, a call for each")
     args = parser.parse_args()
     torch.set_num_threads(1)
     lines = args.text.read_text(encoding="utf-8").splitlines()
     texts = [line for line in lines if line.strip()][: args.paragraphs]
+    if args.single:
+        words = iter(" ".join(lines).split())
+        texts = [" ".join(itertools.islice(words, args.single)) for _ in range(200)]
     loaded = {}
     for name in args.pipelines:
         for precision in ("float32", "bfloat16") if args.bfloat16 else ("float32",):
@@ -61,7 +66,7 @@ def main() -> None:
     speeds: dict[str, list[float]] = {name: [] for name in loaded}
     for _ in range(args.rounds):
         for name, nlp in loaded.items():
-            speeds[name].append(words_per_second(nlp, texts))
+            speeds[name].append(words_per_second(nlp, texts, single=bool(args.single)))
     first = next(iter(speeds.values()))
     print(f"{'':40}{'words/s':>10}{'ratio':>8}")
     for name, own in speeds.items():
