@@ -55,12 +55,13 @@ def test_errors_bold_means_labels_and_order(settings):
 
 
 def test_metrics_are_columns_and_a_label_stands_once(settings):
+    """Without `show`, the rows are in the order of the runs."""
     settings = {"of": ["runs"], "where": {"network": ["hash", "elmo"]}, "rows": ["set", "network"]}
     assert tables.table(settings).splitlines()[2:] == [
-        "| a | elmo | 75.0 | 22.5 |",
-        "|  | hash | 55.0 | 35.0 |",
-        "| b | elmo | 90.0 | 0.0 |",
-        "|  | hash | 90.0 | 10.0 |",
+        "| a | hash | 55.0 | 35.0 |",
+        "|  | elmo | 75.0 | 22.5 |",
+        "| b | hash | 90.0 | 10.0 |",
+        "|  | elmo | 90.0 | 0.0 |",
     ]
 
 
