@@ -10,8 +10,8 @@ other numbers, and the other fields say what was measured, how, and where. The f
 * `where`: values (or lists of values) that fields of the runs must have;
 * `rows`: the fields whose values stand at the left, `columns`: the field whose values stand at the top ("metric" is
   the name of a score), `heads`: what stands above the left columns;
-* `show`: for such a field, the values that are shown, in this order, each with its label. Without it, all are shown,
-  in the order of the runs;
+* `show`: for such a field, the values that are shown, in this order: a list, or a label for each. Without it, all are
+  shown, in the order of the runs;
 * `digits`: decimal places (1); a number, or one for each metric;
 * `deviation`: true adds the standard deviation to a mean;
 * `fewer_errors`: [LABEL, WITHOUT, WITH] adds the share of the errors that column WITH lacks beside column WITHOUT;
@@ -67,8 +67,11 @@ def cells_of(settings: Mapping[str, Any]) -> dict[tuple[Any, ...], dict[Any, lis
 
 def table(settings: Mapping[str, Any]) -> str:
     """Return a table in Markdown. See the top of this file for its settings."""
-    show, columns = settings.get("show", {}), settings.get("columns", "metric")
-    cells = cells_of(settings)
+    columns, cells = settings.get("columns", "metric"), cells_of(settings)
+    show = {
+        field: labels if isinstance(labels, Mapping) else dict(zip(labels, labels, strict=True))
+        for field, labels in settings.get("show", {}).items()
+    }
     tops = list(show.get(columns) or dict.fromkeys(top for row in cells.values() for top in row))
     heads = [show.get(columns, {}).get(top, top) for top in tops]
     extra = settings.get("fewer_errors")
