@@ -65,6 +65,15 @@ def test_metrics_are_columns_and_a_label_stands_once(settings):
     ]
 
 
+def test_heads_and_a_list_of_what_is_shown(settings):
+    settings |= {"heads": ["data"], "show": {"set": ["b"], "network": ["other", "hash"]}}
+    assert tables.table(settings).splitlines() == [
+        "| data | other | hash |",
+        "| --- | ---: | ---: |",
+        "| b | 1.0 | 90.0 |",
+    ]
+
+
 def test_a_page_keeps_its_text(settings):
     text = "Before\n\n<!-- table x -->\nold\n<!-- end -->\nafter\n"
     made = tables.page(text, {"x": settings})
