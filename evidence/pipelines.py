@@ -1,6 +1,6 @@
 """Score English pipelines on the same words: names in eight data sets, tags, lemmas, trees, letter case, line breaks.
 
-    python evidence/pipelines.py DATA PIPELINE [PIPELINE ...] [--part dev] [--json FILE]
+    python evidence/pipelines.py DATA PIPELINE [PIPELINE ...] [--part dev]
 
 DATA has `ner/*.tsv` (IOB2) and `pos/en_ewt-ud-*.conllu`. All pipelines get the tokens of the data sets. Names are PER,
 ORG and LOC: `GOLD` and `PREDICTED` say which labels are these, and all others are left out.
@@ -191,22 +191,18 @@ def table(nlp: Language, data: Path, part: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print a table, one column for each pipeline."""
+    """Print a row for evidence/scores/pipelines.jsonl of each pipeline."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("pipelines", nargs="+")
     parser.add_argument("--part", default="test")
-    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    columns = {name: table(spacy.load(name), args.data, args.part) for name in args.pipelines}
-    if args.json:
-        args.json.write_text(json.dumps(columns, indent=2) + "\n")
-    print("|", " | ".join(["", *(Path(name).name for name in columns)]), "|")
-    print("|---|" + "---:|" * len(columns))
-    for key in next(iter(columns.values())):
-        print("|", " | ".join([key, *(f"{column[key]:.1f}" for column in columns.values())]), "|")
+    for name in args.pipelines:
+        run = {"system": Path(name).name, "part": args.part}
+        run |= {"scores": table(spacy.load(name), args.data, args.part)}
+        print(json.dumps(run | {"command": "python evidence/pipelines.py"}), flush=True)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ _PROJECTS = ("compare", "language", "treebank")
 _COPIES = {
     "evidence/README.md": "evidence/index.md",
     "benchmarks/README.md": "evidence/benchmarks.md",
-    "benchmarks/results/README.md": "evidence/speed.md",
     **{f"projects/{name}/README.md": f"projects/{name}.md" for name in _PROJECTS},
     "spacy_elmo/weights/en_base_v2.md": "evidence/en_base_v2.md",
     "spacy_elmo/weights/en_mini_v4.md": "evidence/en_mini_v4.md",

@@ -3,11 +3,12 @@
     python scripts/perplexity_by_domain.py model-best.safetensors heldout.txt heldout-documents.tsv --tokenized
 
 Blank lines separate the documents of the text. The .tsv file has a header and a row for each document, in the same
-order, with a column `source`. The program prints a Markdown table, largest source first.
+order, with a column `source`. The program prints rows for evidence/scores/perplexity.jsonl, largest source first.
 """
 
 import argparse
 import csv
+import json
 from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,7 +42,7 @@ def by_source(
 
 
 def main() -> None:
-    """Compute the perplexities and print the table."""
+    """Compute the perplexities and print the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("weights", type=Path)
     parser.add_argument("text", type=Path, help="plain text with blank lines between documents")
@@ -52,11 +53,11 @@ def main() -> None:
     args = parser.parse_args()
     weights = Weights.load(args.weights)
     settings = Prepare(tokenized=True) if args.tokenized else Prepare.of_card(weights.card)
-    print("| source | targets | `<UNK>` | perplexity | forward | backward | without `<UNK>` |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
     for source, p in by_source(weights, args.text, args.documents, settings).items():
-        figures = f"{p.mean:.1f} | {p.forward:.1f} | {p.backward:.1f} | {p.mean_known:.1f}"
-        print(f"| {source} | {p.targets:,} | {p.unk_share:.1%} | {figures} |")
+        scores = {"targets": p.targets, "<UNK>": 100 * p.unk_share, "mean": p.mean}
+        scores |= {"forward": p.forward, "backward": p.backward, "mean without <UNK>": p.mean_known}
+        run = {"model": args.weights.stem, "source": source, "scores": scores}
+        print(json.dumps(run | {"command": "scripts/perplexity_by_domain.py"}))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ theirs depends on it. Subtracting the mean was first tested on SemCor.
 
 import csv
 import itertools
+import json
 import sys
 from pathlib import Path
 
@@ -49,12 +50,12 @@ def accuracies(weights: str) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Print the accuracy of each layer."""
-    print(
-        "Share of uses whose nearest use has the same sense, in layers 1 and up, and in the average"
-    )
+    """Print rows for evidence/scores/probes.jsonl."""
     for name, shares in accuracies(sys.argv[1]).items():
-        print(f"{name}: {', '.join(f'{100 * share:.1f} %' for share in shares)}")
+        columns = [*(f"layer {i}" for i in range(1, len(shares))), "average"]
+        run = {"probe": "sense quiz", "model": sys.argv[1], "vectors": name}
+        run |= {"scores": {c: 100 * share for c, share in zip(columns, shares, strict=True)}}
+        print(json.dumps(run | {"command": f"python scripts/sense_quiz.py {sys.argv[1]}"}))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ other numbers, and the other fields say what was measured, how, and where. The f
 * `of`: names of files in evidence/scores;
 * `where`: values (or lists of values) that fields of the runs must have;
 * `rows`: the fields whose values stand at the left, `columns`: the field whose values stand at the top ("metric" is
-  the name of a score);
-* `show`: for such a field, the values that are shown, in this order, each with its label. Without it, all are shown;
+  the name of a score), `heads`: what stands above the left columns;
+* `show`: for such a field, the values that are shown, in this order: a list, or a label for each. Without it, all are
+  shown, in the order of the runs;
 * `digits`: decimal places (1); a number, or one for each metric;
 * `deviation`: true adds the standard deviation to a mean;
 * `fewer_errors`: [LABEL, WITHOUT, WITH] adds the share of the errors that column WITH lacks beside column WITHOUT;
@@ -52,26 +53,39 @@ def runs(names: Iterable[str]) -> Iterator[Run]:
                 yield {**run, "file": name, "metric": metric, "value": value}
 
 
-def table(settings: Mapping[str, Any]) -> str:
-    """Return a table in Markdown. See the top of this file for its settings."""
-    show, columns = settings.get("show", {}), settings.get("columns", "metric")
-    fields = [*settings["rows"], columns]
-    conditions = {field: list(labels) for field, labels in show.items()} | settings.get("where", {})
+def cells_of(settings: Mapping[str, Any]) -> dict[tuple[Any, ...], dict[Any, list[float]]]:
+    """Return the values of the runs of a table by the fields at the left, then by the field at the top."""
+    conditions = {field: list(labels) for field, labels in settings.get("show", {}).items()}
+    conditions |= settings.get("where", {})
     cells: dict[tuple[Any, ...], dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs(settings["of"]):
         if all(_fits(run.get(field), wanted) for field, wanted in conditions.items()):
-            *left, top = (run[field] for field in fields)
-            cells[tuple(left)][top].append(run["value"])
+            left = tuple(run[field] for field in settings["rows"])
+            cells[left][run[settings.get("columns", "metric")]].append(run["value"])
+    return cells
+
+
+def table(settings: Mapping[str, Any]) -> str:
+    """Return a table in Markdown. See the top of this file for its settings."""
+    columns, cells = settings.get("columns", "metric"), cells_of(settings)
+    show = {
+        field: labels if isinstance(labels, Mapping) else dict(zip(labels, labels, strict=True))
+        for field, labels in settings.get("show", {}).items()
+    }
     tops = list(show.get(columns) or dict.fromkeys(top for row in cells.values() for top in row))
     heads = [show.get(columns, {}).get(top, top) for top in tops]
     extra = settings.get("fewer_errors")
     width = len(settings["rows"])
     lines = [
-        [""] * width + heads + ([extra[0]] if extra else []),
+        settings.get("heads", [""] * width) + heads + ([extra[0]] if extra else []),
         ["---"] * width + ["---:"] * (len(heads) + bool(extra)),
     ]
+    places = [
+        list(show.get(field) or dict.fromkeys(left[i] for left in cells))
+        for i, field in enumerate(settings["rows"])
+    ]
     before: tuple[Any, ...] = ()
-    for left in sorted(cells, key=lambda left: _place(left, settings["rows"], show)):
+    for left in sorted(cells, key=lambda left: [*map(list.index, places, left)]):
         row = cells[left]
         # A label that the row above has, too, is left out, but the last one.
         labels = [
@@ -90,14 +104,6 @@ def table(settings: Mapping[str, Any]) -> str:
 
 def _fits(value: Any, wanted: Any) -> bool:
     return value in wanted if isinstance(wanted, list) else value == wanted
-
-
-def _place(left: tuple[Any, ...], fields: list[str], show: Mapping[str, Any]) -> list[Any]:
-    """Return the sort key of a row: the order of `show`, otherwise that of the alphabet."""
-    return [
-        list(show[field]).index(value) if field in show else str(value)
-        for field, value in zip(fields, left, strict=True)
-    ]
 
 
 def _number(row: Mapping[Any, list[float]], top: Any, settings: Mapping[str, Any]) -> str:

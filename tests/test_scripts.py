@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import srsly
 import torch
 from confection import Config
 
@@ -113,4 +114,7 @@ def test_sense_quiz(monkeypatch, capsys):
     """The accuracies on the card of en_mini_v4."""
     monkeypatch.setattr(sys, "argv", ["sense_quiz", "en_mini_v4"])
     sense_quiz.main()
-    assert "as they are: " in capsys.readouterr().out
+    shelf = srsly.read_jsonl(ROOT / "evidence" / "scores" / "probes.jsonl")
+    kept = [run for run in shelf if (run["probe"], run["model"]) == ("sense quiz", "en_mini_v4")]
+    for line, run in zip(capsys.readouterr().out.splitlines(), kept, strict=True):
+        assert json.loads(line)["scores"] == pytest.approx(run["scores"], abs=1e-3)

@@ -55,12 +55,22 @@ def test_errors_bold_means_labels_and_order(settings):
 
 
 def test_metrics_are_columns_and_a_label_stands_once(settings):
+    """Without `show`, the rows are in the order of the runs."""
     settings = {"of": ["runs"], "where": {"network": ["hash", "elmo"]}, "rows": ["set", "network"]}
     assert tables.table(settings).splitlines()[2:] == [
-        "| a | elmo | 75.0 | 22.5 |",
-        "|  | hash | 55.0 | 35.0 |",
-        "| b | elmo | 90.0 | 0.0 |",
-        "|  | hash | 90.0 | 10.0 |",
+        "| a | hash | 55.0 | 35.0 |",
+        "|  | elmo | 75.0 | 22.5 |",
+        "| b | hash | 90.0 | 10.0 |",
+        "|  | elmo | 90.0 | 0.0 |",
+    ]
+
+
+def test_heads_and_a_list_of_what_is_shown(settings):
+    settings |= {"heads": ["data"], "show": {"set": ["b"], "network": ["other", "hash"]}}
+    assert tables.table(settings).splitlines() == [
+        "| data | other | hash |",
+        "| --- | ---: | ---: |",
+        "| b | 1.0 | 90.0 |",
     ]
 
 

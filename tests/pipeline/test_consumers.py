@@ -79,7 +79,7 @@ def test_several_consumers_of_one_elmo(weights, tmp_path, upstream):
         if block.get("@architectures") == LISTENER:
             block["upstream"] = upstream
     nlp = consumers.pipeline(config)
-    listening = ["tok2vec", "tagger", "morphologizer", "lemmatizer", "parser"]
+    listening = ["tok2vec", "tagger", "morphologizer", "lemmatizer", "senter", "parser"]
     assert nlp.get_pipe("elmo").listening_components == listening
     nlp.initialize(lambda: consumers.examples(nlp))
     optimizer = Adam(0.01)
