@@ -284,8 +284,10 @@ def problems_of_the_call(args: argparse.Namespace) -> list[str]:
         find_udeval()
     except FileNotFoundError as error:
         problems.append(str(error))
-    if args.tokenizer == "treebank" and find_spec("ufal") is None:
-        problems.append("The tokenizer needs another package: python -m pip install ufal.udpipe")
+    needed = {"build": "build"} | ({"ufal": "ufal.udpipe"} if args.tokenizer == "treebank" else {})
+    missing = [package for module, package in needed.items() if find_spec(module) is None]
+    if missing:
+        problems.append(f"Packages are missing: python -m pip install {' '.join(missing)}")
     return problems
 
 

@@ -40,4 +40,5 @@ def annotate_cli(
     files = output_files(text, out, force=force)
     with reading_bar(files):
         n_sentences = sum(annotate(nlp, file, path) for file, path in files.items())
-    msg.good(f"{out}: {n_sentences:,} sentences in {len(files):,} new files")
+    kept = "" if files else ". Complete files are kept; --force replaces them"
+    msg.good(f"{out}: {n_sentences:,} sentences in {len(files):,} new files{kept}")

@@ -258,6 +258,7 @@ def test_a_folder_is_resumed(folder):
     (texts / "c.conllu").write_text("1" + ROW.format("Three"))
     assert "1 sentences in 1 new files" in elmo(*command)[1]
     assert [Path(f"out/{name}.conllu").read_text().count("\n") for name in "abc"] == [0, 4, 4]
+    assert "--force" in elmo(*command)[1]
     assert "3 sentences in 3 new files" in elmo(*command, "--force")[1]
     assert "# text = One." in Path("out/a.conllu").read_text()
 
