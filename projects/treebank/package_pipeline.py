@@ -34,7 +34,9 @@ CONTENT = {
 
 def forbids_commerce(licence: str) -> bool:
     """Return True if a licence forbids commercial use."""
-    return bool(re.search(r"\bNC\b|non-?\s?commercial", licence, re.IGNORECASE))
+    return bool(
+        re.search(r"(?<![a-z])NC(?![a-z])|no[nt]?\W*(for )?commercial", licence, re.IGNORECASE)
+    )
 
 
 def package_meta(
@@ -85,7 +87,7 @@ def measured(nlp: Language, folder: Path, texts: list[str]) -> dict[str, str]:
     return {
         "Size": f"{size / 1e6:.1f} MB",
         "Speed": f"{speed:,.0f} words in a second of processor time",
-        "Training": f"{minutes / 60:.0f} minutes, on the same machine",
+        "Training": f"{minutes / 60:.0f} minutes, with the time between the commands",
     }
 
 

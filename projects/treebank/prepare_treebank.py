@@ -31,6 +31,7 @@ from read_conllu import (
     UPOS,
     XPOS,
     Sentence,
+    is_annotated,
     lacks,
     read_conllu,
 )
@@ -106,18 +107,18 @@ def summary(sentences: list[Sentence]) -> str:
 
 
 def components_without_data(sentences: list[Sentence]) -> list[str]:
-    """Return the components that have nothing to learn, because no two words have different values."""
-    words = [word for sentence in sentences for word in sentence.words]
-
-    def varies(column: int) -> bool:
-        return len({word[column] for word in words if not lacks(word, column)}) > 1
-
-    return [name for name, columns in LAYERS.items() if not any(map(varies, columns))]
+    """Return the components that have nothing to learn."""
+    return [
+        name
+        for name, columns in LAYERS.items()
+        if not any(is_annotated(sentences, column) for column in columns)
+    ]
 
 
 def is_punctuated(sentences: list[Sentence]) -> bool:
-    """True if most sentences end in a punctuation mark."""
-    return sum(not s.words[-1][FORM][-1].isalnum() for s in sentences) > len(sentences) / 2
+    """True if most sentences end in a punctuation mark or a symbol."""
+    ends = [unicodedata.category(sentence.words[-1][FORM][-1])[0] for sentence in sentences]
+    return sum(end in "PS" for end in ends) > len(ends) / 2
 
 
 def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:

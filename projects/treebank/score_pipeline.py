@@ -27,6 +27,7 @@ from read_conllu import (
     UPOS,
     XPOS,
     Sentence,
+    is_annotated,
     lacks,
     read_conllu,
 )
@@ -145,10 +146,7 @@ def score(pipeline: Path, test: Path, folder: Path) -> Scores:
         folder: for the annotated text.
     """
     gold, _, _ = read_conllu(test)
-    words = [word for sentence in gold for word in sentence.words]
-    shown = [
-        name for name, (_, column) in COLUMNS.items() if not all(lacks(w, column) for w in words)
-    ]
+    shown = [name for name, (_, column) in COLUMNS.items() if is_annotated(gold, column)]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     inputs = {"gold words": test}

@@ -5,14 +5,17 @@
 OUT is a model of UDPipe 1 with a tokenizer only, for `[initialize.tokenizer] path` of a config with `@tokenizers =
 "spacy-elmo.UDPipeTokenizer.v1"`. The model is that of the epoch with the best words and sentences in DEV.
 
-The words and spaces of the text come from the columns of words and `SpaceAfter=No`. If the treebank has neither
-`SpaceAfter=No` nor `# text`, nobody knows how its text looked, and no model is written: keep spaCy's tokenizer.
+The words and spaces of the text come from the columns of words and `SpaceAfter=No`. If `prepare` has chosen spaCy's
+tokenizer, nothing is trained.
 """
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from ufal.udpipe import InputFormat, ProcessingError, Sentence, Sentences, Trainer
+from spacy.util import load_config
+
+PIPELINE = Path("training/pipeline.cfg")
 
 # Tried on the dev parts of Welsh, Maltese, Wolof and Uyghur. The rate and the dropout of UDPipe's defaults find fewer
 # sentences, and the falling rate makes the last epochs alike. Segments of 200 characters and 64 dimensions, which
@@ -20,8 +23,10 @@ from ufal.udpipe import InputFormat, ProcessingError, Sentence, Sentences, Train
 OPTIONS = "epochs=24;learning_rate=0.01;learning_rate_final=0.001;dropout=0.3"
 
 
-def sentences(text: str) -> Sentences:
-    """Read sentences in CoNLL-U."""
+def sentences(text: str) -> Any:
+    """Read sentences in CoNLL-U, as UDPipe's `Sentences`."""
+    from ufal.udpipe import InputFormat, ProcessingError, Sentence, Sentences
+
     reader = InputFormat.newConlluInputFormat()
     reader.setText(text)
     found, sentence, error = Sentences(), Sentence(), ProcessingError()
@@ -33,14 +38,12 @@ def sentences(text: str) -> Sentences:
     return found
 
 
-def has_text(treebank: str) -> bool:
-    """Return whether a treebank in CoNLL-U shows where its text has spaces."""
-    return "# text = " in treebank or "SpaceAfter=No" in treebank
-
-
 def train(train: str, dev: str, options: str = OPTIONS) -> bytes:
     """Train a tokenizer on a treebank in CoNLL-U, and return the content of a model file. UDPipe prints a line for each
     epoch."""
+    # Not at the top, because spaCy's tokenizer does not need this package.
+    from ufal.udpipe import ProcessingError, Trainer
+
     error = ProcessingError()
     model = Trainer.train(
         "morphodita_parsito", sentences(train), sentences(dev), options, "none", "none", error
@@ -57,12 +60,11 @@ def main() -> None:
     parser.add_argument("dev", type=Path, metavar="DEV.conllu")
     parser.add_argument("out", type=Path, metavar="OUT.udpipe")
     args = parser.parse_args()
-    treebank = args.train.read_text("utf-8-sig")
     args.out.unlink(missing_ok=True)
-    if not has_text(treebank):
-        print(f"{args.train} has no text (`# text`, SpaceAfter=No): keep spaCy's tokenizer")
+    if PIPELINE.exists() and "tokenizer" not in load_config(PIPELINE)["initialize"]:
+        print("The pipeline has spaCy's tokenizer: nothing to train")
         return
-    args.out.write_bytes(train(treebank, args.dev.read_text("utf-8-sig")))
+    args.out.write_bytes(train(args.train.read_text("utf-8-sig"), args.dev.read_text("utf-8-sig")))
 
 
 if __name__ == "__main__":

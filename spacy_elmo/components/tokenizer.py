@@ -80,11 +80,10 @@ class UDPipeTokenizer(DummyTokenizer):
                 words += forms
                 spaces += [apart] * (len(forms) - 1) + [text[end : end + 1].isspace()]
                 offsets += [(start, end)] * len(forms)
-            if self.sentences:
-                starts += [index == first for index in range(first, len(words))]
-            else:
-                known = True if before.count("\n") > 1 else None
-                starts += [known, *([None] * (len(words) - first - 1))]
+                # No sentence starts inside a multiword token.
+                starts += [False if self.sentences else None, *([False] * (len(forms) - 1))]
+            if self.sentences or before.count("\n") > 1:
+                starts[first] = True
         doc = Doc(self.vocab, words=words, spaces=spaces, sent_starts=starts)
         doc._.source_text = text
         doc._.source_offsets = np.array(offsets, dtype="int32").reshape(-1, 2)

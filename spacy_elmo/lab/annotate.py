@@ -52,6 +52,12 @@ def output_files(source: str, out: Path, *, force: bool) -> dict[Path, Path]:
     for file in files:
         if kind(file) in TEXT_READERS:
             raise ValueError(f"{file}: only plain text and CoNLL-U (.conllu) can be annotated")
+    if out.resolve() in {
+        folder for file in files for folder in (file.resolve(), file.resolve().parent)
+    }:
+        raise ValueError(
+            f"{out} has the texts themselves, which would be replaced. Choose another output"
+        )
     if Path(source).is_file():
         check_output_file(out, force=force)
         return {files[0]: out}

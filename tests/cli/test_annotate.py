@@ -245,6 +245,16 @@ def test_malformed_conllu(folder, rows, number, expected):
     assert not Path("out.conllu").exists()
 
 
+@pytest.mark.parametrize("command", [("texts/a.conllu", "texts/a.conllu"), ("texts", "texts")])
+def test_texts_are_not_replaced(folder, command):
+    Path("texts").mkdir()
+    gold = "1" + ROW.format("One")
+    Path("texts/a.conllu").write_text(gold)
+    code, printed = elmo("annotate", "no-elmo", *command, "--force")
+    assert code == 1 and "another output" in printed
+    assert Path("texts/a.conllu").read_text() == gold
+
+
 def test_a_folder_is_resumed(folder):
     texts = Path("texts")
     texts.mkdir()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import spacy
 import srsly
+from confection import Config
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.cli.package import get_meta
@@ -194,11 +195,9 @@ def test_sentences_from_another_component(nlp, path):
         doc, expected = other(text), blank(text)
         assert [token.text for token in doc] == [token.text for token in expected]
         assert np.array_equal(doc._.source_offsets, expected._.source_offsets)
-        starts = {
-            token.text: token.is_sent_start for token in doc if token.is_sent_start is not None
-        }
-        assert starts == {"Ana": True, "un": True} and doc[-3].is_sent_start
-        assert sum(token.is_sent_start is not None for token in doc) == 3
+        assert [token.text for token in doc if token.is_sent_start] == ["Ana", "un", "Ana"]
+        unknown = [token.text for token in doc if token.is_sent_start is None]
+        assert unknown == ["ve", "a", "gato", ".", "Eva", "mira", "perro", ".", "ve", "."]
     words_only.add_pipe("sentencizer")
     ends = [sentence[-1].text for sentence in words_only(text).sents]
     assert ends == [".", "mira", ".", "."]
@@ -255,14 +254,28 @@ def script(folder, train, dev):
     return folder / "out.udpipe", done.stdout + done.stderr
 
 
-def test_a_treebank_without_text_gets_no_tokenizer(tmp_path):
+def test_a_pipeline_with_another_tokenizer_needs_no_model(tmp_path):
     """The model of another treebank, which the script finds, is removed."""
     (tmp_path / "out.udpipe").touch()
-    lines = (line for line in treebank(0, 5).splitlines() if not line.startswith("#"))
-    text = "\n".join(line.replace("SpaceAfter=No", "_") for line in lines)
-    out, printed = script(tmp_path, text, text)
-    assert not out.exists()
-    assert "keep spaCy's tokenizer" in printed
+    (tmp_path / "training").mkdir()
+    Config({"initialize": {"vectors": None}}).to_disk(tmp_path / "training/pipeline.cfg")
+    out, printed = script(tmp_path, treebank(0, 5), treebank(1, 5))
+    assert not out.exists() and "nothing to train" in printed
+
+
+def test_no_sentence_starts_in_a_multiword_token(path):
+    """A component that starts a sentence at each word where it may."""
+    config = {"nlp": {"tokenizer": {**CONFIG["nlp"]["tokenizer"], "sentences": False}}}
+    nlp = spacy.blank("xx", config=config)
+    nlp.tokenizer.initialize(path=path)
+    doc = nlp("Ana ve al gato. Eva mira dámelo.")
+    for token in doc:
+        if token.is_sent_start is None:
+            token.is_sent_start = True
+    offsets = doc._.source_offsets.tolist()
+    starts = [token.is_sent_start for token in doc]
+    inside = [i > 0 and offsets[i] == offsets[i - 1] for i in range(len(doc))]
+    assert sum(inside) == 3 and starts == [not each for each in inside]
 
 
 @pytest.mark.slow

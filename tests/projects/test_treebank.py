@@ -186,6 +186,10 @@ def test_components_without_data(tmp_path):
                 row[column] = "_"
         path.write_text(text_of(rows))
         assert components_without_data(read_conllu(path)[0]) == expected
+    # As in Faroese: lemmas of punctuation only.
+    marks = [row and [*row[:2], row[2] if row[3] == "PUNCT" else "_", *row[3:]] for row in sample()]
+    path.write_text(text_of(marks))
+    assert components_without_data(read_conllu(path)[0]) == ["lemmatizer"]
     one_tag = [row and [*row[:4], "T", *row[5:]] for row in sample()]
     path.write_text(text_of(one_tag))
     assert components_without_data(read_conllu(path)[0]) == ["tagger"]
