@@ -49,8 +49,8 @@ class UDPipeTokenizer(DummyTokenizer):
       before the second number. All words of a multiword token have those of the token.
 
     Each word has `is_sent_start` True or False, and spaCy's parser keeps to these sentences. An empty line ends a
-    sentence, and a line break alone does not. Without `sentences`, `is_sent_start` is True after an empty line, and
-    otherwise unknown.
+    sentence, and a line break alone does not. Without `sentences`, `is_sent_start` is True after an empty line, False
+    inside a multiword token, and otherwise unknown.
 
     Args:
         vocab: the vocabulary of the pipeline.

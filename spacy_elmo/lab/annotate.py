@@ -52,9 +52,7 @@ def output_files(source: str, out: Path, *, force: bool) -> dict[Path, Path]:
     for file in files:
         if kind(file) in TEXT_READERS:
             raise ValueError(f"{file}: only plain text and CoNLL-U (.conllu) can be annotated")
-    if out.resolve() in {
-        folder for file in files for folder in (file.resolve(), file.resolve().parent)
-    }:
+    if any(out.resolve() in (file, file.parent) for file in map(Path.resolve, files)):
         raise ValueError(
             f"{out} has the texts themselves, which would be replaced. Choose another output"
         )

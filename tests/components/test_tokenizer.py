@@ -69,6 +69,15 @@ def nlp(path):
     return nlp
 
 
+@pytest.fixture
+def words_only(path):
+    """A pipeline whose tokenizer leaves the sentences to a component."""
+    tokenizer = {**CONFIG["nlp"]["tokenizer"], "sentences": False}
+    nlp = spacy.blank("xx", config={"nlp": {"tokenizer": tokenizer}})
+    nlp.tokenizer.initialize(path=path)
+    return nlp
+
+
 def found(doc):
     """Return the sentences of a Doc: their words, each with the characters of the text that it stands for."""
     source = doc._.source_text
@@ -183,16 +192,11 @@ def test_a_pipeline_that_is_trained_again_keeps_its_model(nlp):
     assert again.tokenizer.to_bytes() == before
 
 
-def test_sentences_from_another_component(nlp, path):
+def test_sentences_from_another_component(nlp, words_only):
     """Only an empty line starts a sentence. The sentencizer sets the others, and none that are known."""
-    blank = spacy.blank("xx", config=CONFIG)
-    config = {"nlp": {"tokenizer": {**CONFIG["nlp"]["tokenizer"], "sentences": False}}}
-    words_only = spacy.blank("xx", config=config)
-    for each in (blank, words_only):
-        each.tokenizer.initialize(path=path)
     text = "Ana ve al gato. Eva\nmira\n\nun perro. \n \n\tAna ve."
     for other in (words_only, pickle.loads(pickle.dumps(words_only))):
-        doc, expected = other(text), blank(text)
+        doc, expected = other(text), nlp(text)
         assert [token.text for token in doc] == [token.text for token in expected]
         assert np.array_equal(doc._.source_offsets, expected._.source_offsets)
         assert [token.text for token in doc if token.is_sent_start] == ["Ana", "un", "Ana"]
@@ -263,12 +267,9 @@ def test_a_pipeline_with_another_tokenizer_needs_no_model(tmp_path):
     assert not out.exists() and "nothing to train" in printed
 
 
-def test_no_sentence_starts_in_a_multiword_token(path):
+def test_no_sentence_starts_in_a_multiword_token(words_only):
     """A component that starts a sentence at each word where it may."""
-    config = {"nlp": {"tokenizer": {**CONFIG["nlp"]["tokenizer"], "sentences": False}}}
-    nlp = spacy.blank("xx", config=config)
-    nlp.tokenizer.initialize(path=path)
-    doc = nlp("Ana ve al gato. Eva mira dámelo.")
+    doc = words_only("Ana ve al gato. Eva mira dámelo.")
     for token in doc:
         if token.is_sent_start is None:
             token.is_sent_start = True
