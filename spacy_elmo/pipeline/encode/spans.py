@@ -29,6 +29,11 @@ def rule_spans(docs: Sequence[Doc], *, wrapped: bool = False) -> list[list[Span]
     return spans
 
 
+def wrapped_spans(docs: Sequence[Doc]) -> list[list[Span]]:
+    """Split each Doc like `rule_spans`, but a single newline is only a space."""
+    return rule_spans(docs, wrapped=True)
+
+
 def sentence_spans(docs: Sequence[Doc]) -> list[list[Span]]:
     """Return the sentences of each Doc (`doc.sents`), which another component must have set."""
     return [list(doc.sents) for doc in docs]
@@ -77,7 +82,7 @@ def wrapped_v1() -> SpanGetter:
     """Return the default span getter for text whose lines are wrapped at a width, for
     `@misc = "spacy-elmo.wrapped.v1"` in a config. A newline ends a sentence only beside another newline. By default,
     each line is read alone."""
-    return functools.partial(rule_spans, wrapped=True)
+    return wrapped_spans
 
 
 def spans_of(docs: Sequence[Doc], get_spans: SpanGetter | None) -> list[list[Span]]:
@@ -146,9 +151,10 @@ class Sequences:
         kinds = word_kinds(types)[type_of_token]
         sizes = [len(doc) for doc in docs]
         overlap = False
-        if get_spans in (None, rule_spans):
+        if get_spans in (None, rule_spans, wrapped_spans):
             # Without a Span for each sentence.
-            tokens, spans = np.arange(len(kinds)), np.cumsum(starts_of_kinds(kinds, sizes))
+            starts = starts_of_kinds(kinds, sizes, wrapped=get_spans is wrapped_spans)
+            tokens, spans = np.arange(len(kinds)), np.cumsum(starts)
         else:
             offsets = np.cumsum(sizes) - sizes
             borders = [

@@ -10,10 +10,12 @@ from spacy.tokens import Doc
 from thinc.api import Adam
 
 from spacy_elmo.pipeline.encode.spans import (
+    Sequences,
     rule_spans,
     spans_of,
     window_spans,
     windows_v1,
+    wrapped_spans,
     wrapped_v1,
 )
 from tests import pipelines
@@ -53,6 +55,18 @@ def test_wrapped_lines(weights):
     assert [" ".join(span.text.split()) for span in spans] == [
         "He left New York in a hurry.", "It rained (all day).", "He was wet", "The end",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("by_rule", [rule_spans, wrapped_spans])
+def test_sentences_by_rule_without_spans(nlp, by_rule):
+    """The sequences are those of a getter that returns the same Spans."""
+    texts = ["He left\nNew York. It (all\r\nday) rained.\n\n Twice", "", " \n", "One"]
+    docs = [nlp.make_doc(text) for text in texts]
+    fast, slow = (Sequences.of(docs, getter) for getter in (by_rule, lambda docs: by_rule(docs)))
+    assert fast.types == slow.types and (fast.overlap, slow.overlap) == (False, False)
+    for name in ("lengths", "type_of_word", "tokens"):
+        assert getattr(fast, name).tolist() == getattr(slow, name).tolist()
+    assert len(fast.lengths) == {rule_spans: 6, wrapped_spans: 4}[by_rule]
 
 
 def test_own_getters(weights):
