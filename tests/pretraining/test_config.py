@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 from confection import Config
-from spacy.util import load_config
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining.config import PretrainConfig, Training
+from spacy_elmo.pretraining.config import PretrainConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -87,23 +86,16 @@ MILLIONS = {"smoke": 0.2, "mini": 3.0, "small": 13.6, "medium": 28.0, "original"
 
 @pytest.mark.parametrize("name", MILLIONS)
 def test_shipped_configs(name):
-    sections = load_config(CONFIGS / f"pretrain_{name}.cfg")
-    config = PretrainConfig.read(sections)
+    config = PretrainConfig.read(CONFIGS / f"pretrain_{name}.cfg")
     with torch.device("meta"):
         parameters = sum(p.numel() for p in BiLM(config.bilm).parameters())
     assert round(parameters / 1e6, 1) == MILLIONS[name]
-    # A config says all that a run depends on; a limit that it leaves out is none.
-    limits = {"max_steps", "max_epochs", "max_tokens", "max_minutes"}
-    assert set(sections["training"]) | limits == set(Training.model_fields)
-    others = {"n_words", "n_symbols", "word_dim", "forget_bias", "square_projections"}
-    spelling = {"unicode_form", "replace"}
-    assert set(sections["model"]) >= set(BiLMConfig().to_dict()) - others - spelling
 
 
 def test_the_original_is_the_paper_s():
     """The settings of bilm-tf's `bin/train_elmo.py` on three GPUs. With the gradient of the mean loss, the clip is 10 /
     20."""
-    config = PretrainConfig.read(load_config(CONFIGS / "pretrain_original.cfg"))
+    config = PretrainConfig.read(CONFIGS / "pretrain_original.cfg")
     assert config.bilm == BiLMConfig()
     settings = config.training
     assert (settings.optimizer, settings.learn_rate, settings.grad_clip) == (
