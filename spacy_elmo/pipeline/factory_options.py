@@ -36,8 +36,8 @@ class BiLMOptions(NotSaved):
 
     weights: str | None = AUTO
     """Name of a bundled or installed biLM, or path of a weights file. "auto": the default biLM for the
-    pipeline's language; the name of this biLM is written into the pipeline's config. null: random weights,
-    which `nlp.initialize` draws."""
+    pipeline's language; the name of this biLM is written into the pipeline's config. null: random weights
+    of the original size, which `nlp.initialize` draws."""
     frozen: bool = True
     """True: training does not change the biLM. This is the default, because the weighted sum of the layers
     already gives most of the gain for a task, and because the layers of training Docs are then computed only

@@ -11,7 +11,6 @@ from spacy.tokens import Doc
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.converters.many_langs import convert
-from spacy_elmo.pipeline.encode.shim import BiLMShim
 from tests import pipelines, tiny
 from tests.converters import foreign_many_langs as foreign
 from tests.converters.foreign import changed
@@ -354,13 +353,3 @@ def test_component(tmp_path):
     again = pipelines.spacy.load(tmp_path / "nlp")
     layers = again(Doc(again.vocab, words=WORDS))._.elmo_layers
     np.testing.assert_allclose(layers, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "field, message",
-    [("n_words", "vocabulary.*has no <S>"), ("n_symbols", "alphabet has 0 characters")],
-)
-def test_such_a_network_is_never_random(field, message):
-    shim = BiLMShim({field: 11, "max_characters": 10})
-    with pytest.raises(ValueError, match=message):
-        shim.initialize()

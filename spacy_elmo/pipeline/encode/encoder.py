@@ -28,38 +28,12 @@ _DIRECTIONS = np.array([[0], [1]])
 _CPU = torch.device("cpu")
 
 
-def BiLM_v1(
-    *,
-    dim: int | None = None,
-    projection: int | None = None,
-    layers: int | None = None,
-    cell_clip: float | None = None,
-    proj_clip: float | None = None,
-    skip: bool | None = None,
-    forget_bias: float | None = None,
-    n_words: int | None = None,
-    char_dim: int | None = None,
-    filters: list[list[int]] | None = None,
-    activation: str | None = None,
-    highways: int | None = None,
-    max_characters: int | None = None,
-    word_dim: int | None = None,
-    n_symbols: int | None = None,
-    square_projections: bool | None = None,
-) -> Model[list[Doc], list[Floats3d]]:
-    """Build a thinc model that computes the layers of each Doc with a biLM.
+def BiLM_v1() -> Model[list[Doc], list[Floats3d]]:
+    """Build a thinc model that computes the layers of each Doc with a biLM, whose sizes come with its weights.
 
     The output for each Doc is (layers, n_tokens, width), with zeros for whitespace tokens.
-
-    `BiLMConfig` explains the arguments. An argument with the value null is read from the weights file or from
-    the saved pipeline; all other arguments must agree with the weights. For random weights, null means the
-    default of `BiLMConfig`. A `cell_clip` or `proj_clip` of 0 means no clipping.
     """
-    stated = {name: value for name, value in locals().items() if value is not None}
-    shape = {
-        n: None if n.endswith("_clip") and value == 0 else value for n, value in stated.items()
-    }
-    shim = BiLMShim(shape)
+    shim = BiLMShim()
     return Model(
         "elmo-bilm",
         forward,

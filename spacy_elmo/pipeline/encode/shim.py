@@ -44,14 +44,10 @@ class BiLMShim(PyTorchShim):
     Unlike in `PyTorchShim`, the network always stays in evaluation mode, so several threads can use it. A copy gets a
     new id, so it does not share the optimizer's moments with the original. `use_params` looks up averages under the
     keys that the optimizer writes.
-
-    Args:
-        shape: the fields of `BiLMConfig` that the pipeline's config sets. The weights must agree with them.
     """
 
-    def __init__(self, shape: Mapping[str, Any] | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(None)
-        self.shape = dict(shape or {})
         self.options = _RANDOM
         """Options of the biLM. Before `configure` sets them, the biLM is frozen and has random weights."""
         self._version = _new_version()
@@ -109,10 +105,10 @@ class BiLMShim(PyTorchShim):
     @_outside_inference_mode
     def initialize(self) -> None:
         """Read the weights file, even if it was read before. If the option `weights` is null, draw random
-        weights instead."""
+        weights of the size of the original model instead."""
         with _loading:
             if self.options.weights is None:
-                random = Weights.from_bilm(BiLM(BiLMConfig(**self.shape)))
+                random = Weights.from_bilm(BiLM(BiLMConfig()))
                 self.set_weights(self._checked(random, "a random biLM"))
             else:
                 self._load()
@@ -251,14 +247,6 @@ class BiLMShim(PyTorchShim):
         self.set_weights(self._checked(weights, name))
 
     def _checked(self, weights: Weights, source: str) -> Weights:
-        stated = BiLMConfig(**{**vars(weights.config), **self.shape})
-        differences = stated.differences(weights.config)
-        mismatches = [f"{name} = {ours} (not {its})" for name, ours, its in differences]
-        if mismatches:
-            raise ValueError(
-                f"The config of the biLM does not match {source}: {', '.join(mismatches)}. Set them to null to use"
-                " the values of the weights"
-            )
         if self.options.start == "warm" and weights.start_state is None:
             raise ValueError(
                 f'start = "warm", but {source} has no start state. Set start = "zero", or estimate a start state with'

@@ -19,7 +19,6 @@ from spacy_elmo.pipeline.encode.encoder import (
     BiLM_v1,
     averages,
     configure,
-    layers_and_width,
     shim_of,
     write_means,
 )
@@ -301,17 +300,6 @@ def test_options_come_from_the_config_not_from_the_bytes(weights):
     assert_same(loaded.predict([doc_of(*words)])[0], by_hand(loaded, words, [[0, 1], [2]]))
 
 
-def test_numbers_of_the_config(weights):
-    assert layers_and_width(build(weights)) == (3, 10)
-    model = BiLM_v1(dim=7, projection=5, cell_clip=0.3, filters=[[1, 2], [2, 3], [4, 4]])
-    configure(model, BiLMOptions(weights=str(weights)))
-    assert layers_and_width(model) == (3, 10)
-    model = BiLM_v1(cell_clip=0)
-    configure(model, BiLMOptions(weights=str(weights)))
-    with pytest.raises(ValueError, match=r"cell_clip = None \(not 0.3\)"):
-        model.predict(docs_of())
-
-
 def test_width_is_a_dim_of_the_model(weights):
     """The width is known as soon as the weights are loaded."""
     model = build(weights)
@@ -319,10 +307,10 @@ def test_width_is_a_dim_of_the_model(weights):
     model.predict([doc_of("a")])
     assert model.get_dim("nO") == 10
     assert build(weights).from_bytes(model.to_bytes()).get_dim("nO") == 10
-    random = BiLM_v1(projection=3)
+    random = BiLM_v1()
     configure(random, BiLMOptions(weights=None))
     random.initialize()
-    assert random.get_dim("nO") == 6
+    assert random.get_dim("nO") == 1024
 
 
 def test_it_looks_like_a_pytorch_model(model):

@@ -287,10 +287,10 @@ def test_listener_blocks_at_any_depth():
     other = {"@architectures": "spacy-elmo.ElmoListener.v1", "upstream": "other", "layers": 2}
     replace = ReplaceListenerConfig("elmo", {"weights": "w", "frozen": False})
     consumer = {"@architectures": "x", "embed": {"*": {"a": other, "b": {"c": mine}}}}
-    block = replace({"@architectures": "spacy-elmo.BiLM.v1", "dim": None}, consumer)
+    block = replace({"@architectures": "spacy-elmo.BiLM.v1"}, consumer)
     assert block == {
         "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
-        "bilm": {"@architectures": "spacy-elmo.BiLM.v1", "dim": None},
+        "bilm": {"@architectures": "spacy-elmo.BiLM.v1"},
         "weights": "w", "frozen": False,
         "width": None, "layers": 1, "dropout": 0.0, "l2": 0.0,
     }  # fmt: skip
