@@ -4,6 +4,8 @@ How the parameters of AllenNLP's biLM (`_ElmoBiLm`) differ from our tensors:
 
 - AllenNLP multiplies by `weight` from the left (`weight @ x`), so its matrices are the transposes of our
   matrices.
+- AllenNLP's character embedding matrix has an additional first row for padding, which no word uses. Export sets
+  the row to 0.
 - AllenNLP concatenates the two matrices of a highway layer to one matrix. AllenNLP's gate scales the
   untransformed input. Our gate scales the transformed input, as in bilm-tf. We negate the parameters of the
   gate, because 1 - sigmoid(x) = sigmoid(-x).
@@ -30,96 +32,46 @@ from ..bilm.config import BiLMConfig
 from ..bilm.weights import Weights
 from ..files import all_or_nothing, read_json_object
 from . import bilm_tf
-from .strict_check import check_arrays, our_shapes
+from .layout import GATES, NEGATED, TRANSPOSED, Layout, Place
+from .strict_check import check_arrays
 from .untrusted_files import read_state_dict
 
 # Names and layout
 
 _ENCODER = "_token_embedder."
 CHARACTERS = _ENCODER + "_char_embedding_weights"
-_DIRECTIONS = ("forward", "backward")
+DIRECTIONS = ("forward", "backward")
 
 
-def to_allennlp(tensors: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """Convert the tensors of `BiLM.state_dict()` to AllenNLP's parameters, with AllenNLP's names.
-
-    AllenNLP's character embedding matrix has an additional first row for padding. No word uses this row, so
-    the row is set to 0.
-    """
-    state = {}
-    characters = tensors["encoder.characters"]
-    state[CHARACTERS] = torch.cat([torch.zeros_like(characters[:1]), characters])
-    for i in range(len(config.filters)):
-        state[f"{_ENCODER}char_conv_{i}.weight"] = tensors[f"encoder.filters.{i}"].permute(2, 1, 0)
-        state[f"{_ENCODER}char_conv_{i}.bias"] = tensors[f"encoder.filter_biases.{i}"]
-    for i in range(config.highways):
-        for part in ("weight", "bias"):
-            transform = tensors[f"encoder.highways.{i}.transform.{part}"].t()
-            carry = tensors[f"encoder.highways.{i}.carry.{part}"].t()
-            state[f"{_ENCODER}_highways._layers.{i}.{part}"] = torch.cat([transform, -carry])
-    state[_ENCODER + "_projection.weight"] = tensors["encoder.projection.weight"].t()
-    state[_ENCODER + "_projection.bias"] = tensors["encoder.projection.bias"]
-    for level in range(config.layers):
-        ours = f"lstm.{level}."
-        for d, direction in enumerate(_DIRECTIONS):
-            cell = f"_elmo_lstm.{direction}_layer_{level}."
-            bias = _swapped(tensors[ours + "bias"][d], 0)
-            bias[config.dim : 2 * config.dim] += config.forget_bias
-            state[cell + "state_linearity.bias"] = bias
-            for name, theirs in (("input", "input_linearity"), ("recurrent", "state_linearity")):
-                state[f"{cell}{theirs}.weight"] = _swapped(tensors[ours + name][d], 1).t()
-            state[cell + "state_projection.weight"] = tensors[ours + "projection"][d].t()
-    return {name: tensor.contiguous() for name, tensor in state.items()}
+def highway_places(ours: str, theirs: str) -> dict[str, Place]:
+    """Return the rows of a layout for the highways of AllenNLP."""
+    return {
+        f"{ours}highways.{{i}}.{gate}.{part}": Place(f"{theirs}._layers.{{i}}.{part}", turn)
+        for part in ("weight", "bias")
+        for gate, turn in (("transform", TRANSPOSED), ("carry", NEGATED))
+    }
 
 
-def from_allennlp(state: Mapping[str, Tensor], config: BiLMConfig) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters to the tensors of `BiLM.state_dict()`. The `forget_bias` of the biLM must
-    be 0, because AllenNLP's bias includes the forget bias."""
-    tensors = {}
-    tensors["encoder.characters"] = state[CHARACTERS][1:]
-    for i in range(len(config.filters)):
-        tensors[f"encoder.filters.{i}"] = state[f"{_ENCODER}char_conv_{i}.weight"].permute(2, 1, 0)
-        tensors[f"encoder.filter_biases.{i}"] = state[f"{_ENCODER}char_conv_{i}.bias"]
-    for i in range(config.highways):
-        highway = from_highway(state, f"{_ENCODER}_highways._layers.{i}.")
-        tensors |= {f"encoder.highways.{i}.{name}": tensor for name, tensor in highway.items()}
-    tensors["encoder.projection.weight"] = state[_ENCODER + "_projection.weight"].t()
-    tensors["encoder.projection.bias"] = state[_ENCODER + "_projection.bias"]
-    tensors |= from_lstm(state, "_elmo_lstm.", config.layers)
-    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+def lstm_places(theirs: str) -> dict[str, Place]:
+    """Return the rows of a layout for the LSTM of AllenNLP."""
+    cell = theirs + "{d}_layer_{i}."
+    return {
+        "lstm.{i}.input": Place(cell + "input_linearity.weight", GATES),
+        "lstm.{i}.recurrent": Place(cell + "state_linearity.weight", GATES),
+        "lstm.{i}.bias": Place(cell + "state_linearity.bias", GATES),
+        "lstm.{i}.projection": Place(cell + "state_projection.weight", TRANSPOSED),
+    }
 
 
-def from_highway(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Convert AllenNLP's parameters of the highway layer `prefix` to the tensors of our `Highway`."""
-    tensors = {}
-    for part in ("weight", "bias"):
-        transform, carry = state[prefix + part].chunk(2)
-        tensors[f"transform.{part}"] = transform.t()
-        tensors[f"carry.{part}"] = -carry.t()
-    return tensors
-
-
-def from_lstm(state: Mapping[str, Tensor], prefix: str, layers: int) -> dict[str, Tensor]:
-    """Convert AllenNLP's LSTM parameters to our tensors, each of which contains both directions."""
-    tensors = {}
-    for level in range(layers):
-        forward, backward = (f"{prefix}{direction}_layer_{level}." for direction in _DIRECTIONS)
-        for name, theirs in (
-            ("input", "input_linearity.weight"),
-            ("recurrent", "state_linearity.weight"),
-            ("bias", "state_linearity.bias"),
-            ("projection", "state_projection.weight"),
-        ):
-            both = torch.stack([state[forward + theirs], state[backward + theirs]])
-            gates = both if name == "projection" else _swapped(both, 1)
-            tensors[f"lstm.{level}.{name}"] = gates if name == "bias" else gates.mT
-    return tensors
-
-
-def _swapped(gates: Tensor, axis: int) -> Tensor:
-    """Exchange the second and the third of the four gates along `axis`, in a copy."""
-    first, second, third, last = gates.chunk(4, axis)
-    return torch.cat([first, third, second, last], axis)
+_PLACES = {
+    "encoder.characters": Place(CHARACTERS, padding=1),
+    "encoder.filters.{i}": Place(_ENCODER + "char_conv_{i}.weight", TRANSPOSED),
+    "encoder.filter_biases.{i}": Place(_ENCODER + "char_conv_{i}.bias"),
+    **highway_places("encoder.", _ENCODER + "_highways"),
+    "encoder.projection.weight": Place(_ENCODER + "_projection.weight", TRANSPOSED),
+    "encoder.projection.bias": Place(_ENCODER + "_projection.bias"),
+    **lstm_places("_elmo_lstm."),
+}
 
 
 # Files in
@@ -216,15 +168,15 @@ def to_weights(
     arrays = {n.removeprefix(prefix): array for n, array in state.items() if n.startswith(prefix)}
     arrays.pop("_word_embedding.weight", None)  # a cache of the character vectors of words
     config, notes = _config_of(options, arrays, settings, accept)
-    shapes = _shapes(config)
-    mixes = {}
+    layout = Layout(_PLACES, config, DIRECTIONS)
+    shapes, mixes = dict(layout.shapes), {}
     for last in filter(re.compile(re.escape(elmo) + r"scalar_mix_\d+\.gamma").fullmatch, state):
         name = last.removesuffix(".gamma")
         mixes[name] = [f"{name}.scalar_parameters.{i}" for i in range(config.layers + 1)] + [last]
         shapes |= {parameter: (1,) for parameter in mixes[name]}
     arrays |= {n: array for n, array in state.items() if n.startswith(f"{elmo}scalar_mix_")}
     check_arrays(arrays, shapes)
-    tensors = from_allennlp({n: torch.from_numpy(array) for n, array in arrays.items()}, config)
+    tensors = layout.to_ours({name: torch.from_numpy(array) for name, array in arrays.items()})
     card: dict[str, Any] = {} if options is not None else {"assumed_options": ASSUMED}
     for name, parameters in mixes.items():
         *numbers, gamma = (float(arrays[parameter][0]) for parameter in parameters)
@@ -240,12 +192,6 @@ def to_weights(
             " depends on the other sentences in the batch. spacy-elmo does not"
         )
     return Weights(config, {n: tensor.float() for n, tensor in tensors.items()}, card=card), notes
-
-
-def _shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
-    """Return {name: shape} for AllenNLP's parameters of a biLM."""
-    ours = {n: torch.empty(shape, device="meta") for n, shape in our_shapes(config).items()}
-    return {name: tuple(tensor.shape) for name, tensor in to_allennlp(ours, config).items()}
 
 
 def _config_of(
@@ -337,8 +283,11 @@ def state_of(weights: Weights) -> dict[str, Tensor]:
     config, layers = weights.config, weights.config.layers + 1
     if problems := inexpressible(config):
         raise ValueError("AllenNLP does not support this biLM:\n  " + "\n  ".join(problems))
-    tensors = {name: tensor.float() for name, tensor in weights.without_head().tensors.items()}
-    state = {f"_elmo_lstm.{name}": t for name, t in to_allennlp(tensors, config).items()}
+    parameters = Layout(_PLACES, config, DIRECTIONS).to_theirs(weights.tensors)
+    for name, parameter in parameters.items():
+        if name.endswith("state_linearity.bias"):
+            parameter[config.dim : 2 * config.dim] += config.forget_bias
+    state = {f"_elmo_lstm.{name}": parameter for name, parameter in parameters.items()}
     mixes = weights.card.get("scalar_mixes") or [{"weights": [0.0] * layers, "gamma": 1.0}]
     try:  # users can edit the card
         for k, mix in enumerate(mixes):

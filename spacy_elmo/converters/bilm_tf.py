@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import srsly
@@ -22,31 +22,33 @@ from ..bilm.config import BiLMConfig
 from ..bilm.spelling import BOS, EOS, UNK
 from ..bilm.weights import Weights
 from ..files import all_or_nothing, read_json_object
+from .layout import Layout, Place, Turn
 from .options import OptionsReader
-from .strict_check import check_arrays, our_shapes
+from .strict_check import check_arrays
 from .untrusted_files import MAX_DEPTH, MAX_MEMBERS, one_error
 
 _CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
+_DIRECTIONS = ("0", "1")
 _ONE_CELL = "RNN_{d}/RNN/LSTMCell/"
 _TABLE = "embedding"
 _SOFTMAX = _SOFTMAX_WEIGHT, _SOFTMAX_BIAS = "softmax/W", "softmax/b"
-# {our name: bilm-tf's name}. {i} is the number of a filter group, highway or layer. {d} is the direction (0 forward,
-# 1 backward), which is the first axis of our tensors.
-_NAMES = {
-    "encoder.characters": "char_embed",
-    "encoder.filters.{i}": "CNN/W_cnn_{i}",
-    "encoder.filter_biases.{i}": "CNN/b_cnn_{i}",
-    "encoder.highways.{i}.carry.weight": "CNN_high_{i}/W_carry",
-    "encoder.highways.{i}.carry.bias": "CNN_high_{i}/b_carry",
-    "encoder.highways.{i}.transform.weight": "CNN_high_{i}/W_transform",
-    "encoder.highways.{i}.transform.bias": "CNN_high_{i}/b_transform",
-    "encoder.projection.weight": "CNN_proj/W_proj",
-    "encoder.projection.bias": "CNN_proj/b_proj",
-    "encoder.words": _TABLE,
-    "lstm.{i}.input": _CELL + "W_0",
-    "lstm.{i}.recurrent": _CELL + "W_0",
-    "lstm.{i}.bias": _CELL + "B",
-    "lstm.{i}.projection": _CELL + "W_P_0",
+# A 2-d convolution over an image of height 1.
+_IMAGE = Turn(lambda x: x[0], lambda x: x[None])
+_PLACES = {
+    "encoder.characters": Place("char_embed"),
+    "encoder.filters.{i}": Place("CNN/W_cnn_{i}", _IMAGE),
+    "encoder.filter_biases.{i}": Place("CNN/b_cnn_{i}"),
+    "encoder.highways.{i}.carry.weight": Place("CNN_high_{i}/W_carry"),
+    "encoder.highways.{i}.carry.bias": Place("CNN_high_{i}/b_carry"),
+    "encoder.highways.{i}.transform.weight": Place("CNN_high_{i}/W_transform"),
+    "encoder.highways.{i}.transform.bias": Place("CNN_high_{i}/b_transform"),
+    "encoder.projection.weight": Place("CNN_proj/W_proj"),
+    "encoder.projection.bias": Place("CNN_proj/b_proj"),
+    "encoder.words": Place(_TABLE),
+    "lstm.{i}.input": Place(_CELL + "W_0"),
+    "lstm.{i}.recurrent": Place(_CELL + "W_0"),
+    "lstm.{i}.bias": Place(_CELL + "B"),
+    "lstm.{i}.projection": Place(_CELL + "W_P_0"),
 }
 # Parts of the names in a checkpoint, and what bilm-tf's `dump_weights` replaces them by, in this order.
 _SCOPE = "lm/"
@@ -357,13 +359,13 @@ def to_weights(
         head: the arrays `softmax/W` (words, projection size) and `softmax/b` (words,); empty: none.
     """
     # TensorFlow leaves out the level of the cells if there is only one layer.
-    for d in (0, 1):
+    for d in _DIRECTIONS:
         one, cell = _ONE_CELL.format(d=d), _CELL.format(d=d, i=0)
         arrays = {name.replace(one, cell): array for name, array in arrays.items()}
     config, notes = config_of(options, _rows(arrays.get(_TABLE)))
-    sources = _sources(config)
-    check_arrays(arrays, {name: s.shape for s in sources.values() for name in s.names})
-    tensors = {ours: torch.from_numpy(source.take(arrays)) for ours, source in sources.items()}
+    layout = Layout(_PLACES, config, _DIRECTIONS)
+    check_arrays(arrays, layout.shapes)
+    tensors = layout.to_ours({name: torch.from_numpy(array) for name, array in arrays.items()})
     vocabulary = list(words or []) if config.n_words or head else []
     if config.n_words or head:
         rows = config.n_words or _rows((head or {}).get(_SOFTMAX_BIAS))
@@ -393,50 +395,13 @@ def to_weights(
 def to_arrays(weights: Weights) -> dict[str, np.ndarray]:
     """Convert weights, without the softmax head, to {bilm-tf's name: float32 array}. The bias of the forget gate gets
     `forget_bias - 1`, because TensorFlow always adds 1."""
-    arrays: dict[str, np.ndarray] = {}
-    for ours, source in _sources(weights.config).items():
-        tensor = weights.tensors[ours].float().numpy()
-        parts = tensor if ours.startswith("lstm.") else [tensor]
-        for name, part in zip(source.names, parts, strict=True):
-            array = arrays.setdefault(name, np.zeros(source.shape, dtype=np.float32))
-            array[source.part] = part
-            if ours.endswith(".bias") and ours.startswith("lstm."):
-                _, _, forget, _ = np.split(array, 4)
-                forget += weights.config.forget_bias - 1.0
+    theirs = Layout(_PLACES, weights.config, _DIRECTIONS).to_theirs(weights.tensors)
+    arrays = {name: tensor.numpy() for name, tensor in theirs.items()}
+    for name, array in arrays.items():
+        if name.endswith("LSTMCell/B"):
+            _, _, forget, _ = np.split(array, 4)
+            forget += weights.config.forget_bias - 1.0
     return arrays
-
-
-class _Source(NamedTuple):
-    """The arrays of bilm-tf that contain the values of a tensor of `BiLM`: of an LSTM tensor, one of each direction."""
-
-    names: tuple[str, ...]
-    shape: tuple[int, ...]
-    part: Any
-    """Index that selects the values of the tensor in each array."""
-
-    def take(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the values of the tensor. For an LSTM tensor, stack the arrays of both directions."""
-        parts = [arrays[name][self.part] for name in self.names]
-        return np.stack(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
-
-
-def _sources(config: BiLMConfig) -> dict[str, _Source]:
-    """Return for each tensor of `BiLM.state_dict()` the arrays of bilm-tf that contain its values."""
-    sources, width = {}, config.projection
-    for ours, shape in our_shapes(config).items():
-        number = "".join(re.findall(r"\d+", ours))
-        pattern = _NAMES[re.sub(r"\d+", "{i}", ours)]
-        names = tuple(dict.fromkeys(pattern.format(i=number, d=d) for d in (0, 1)))
-        part: Any = ...
-        if ours.startswith("lstm."):
-            shape = shape[1:]
-        if ours.startswith("encoder.filters."):  # a 2-d convolution over an image of height 1
-            shape, part = (1, *shape), 0
-        if pattern.endswith("/W_0"):  # the kernel of [x ; h]: the rows of the input come first
-            part = slice(0, width) if ours.endswith("input") else slice(width, 2 * width)
-            shape = (2 * width, shape[1])
-        sources[ours] = _Source(names, shape, part)
-    return sources
 
 
 def _rows(array: np.ndarray | None) -> int:

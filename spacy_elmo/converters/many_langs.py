@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ..bilm.config import N_MARKS, BiLMConfig
 from ..bilm.weights import Weights
 from ..files import read_json_object
-from .allennlp import from_highway, from_lstm
+from .allennlp import DIRECTIONS, highway_places, lstm_places
+from .layout import TRANSPOSED, Layout, Place
 from .options import OptionsReader
-from .strict_check import Shape, check_arrays
+from .strict_check import check_arrays
 from .untrusted_files import one_error, read_state_dict
 
 _PARTS = ("encoder", "token_embedder")
@@ -29,6 +29,20 @@ _PARTS = ("encoder", "token_embedder")
 # ELMoForManyLangs starts a word with `<eow>` and ends it with `<bow>`, in training and in inference.
 _MARKS = ("<bos>", "<eos>", "<oov>", "<pad>", "<eow>", "<bow>")
 _SPECIAL_WORDS = ("<bos>", "<eos>", "<oov>")
+
+_EMBEDDER = "token_embedder."
+_CHARACTERS = _EMBEDDER + "char_emb_layer.embedding.weight"
+# A model without characters has no part `cnn`.
+_PLACES = {
+    "encoder.words": Place(_EMBEDDER + "word_emb_layer.embedding.weight"),
+    "encoder.cnn.characters": Place(_CHARACTERS),
+    "encoder.cnn.filters.{i}": Place(_EMBEDDER + "convolutions.{i}.weight", TRANSPOSED),
+    "encoder.cnn.filter_biases.{i}": Place(_EMBEDDER + "convolutions.{i}.bias"),
+    **highway_places("encoder.cnn.", _EMBEDDER + "highways"),
+    "encoder.projection.weight": Place(_EMBEDDER + "projection.weight", TRANSPOSED),
+    "encoder.projection.bias": Place(_EMBEDDER + "projection.bias"),
+    **lstm_places("encoder."),
+}
 
 # The configurations that ELMoForManyLangs ships (both have the same content in 0.0.4.post2). Most published models do
 # not contain a configuration; they name one of these two, by its path on a machine of the authors.
@@ -129,8 +143,15 @@ def to_weights(
     """
     rows, alphabet = _alphabet(symbols)
     config, notes = _config_of(options, words=len(words), characters=len(alphabet))
-    check_arrays(arrays, _shapes(config, len(symbols)))
-    tensors = {n: t.float().contiguous() for n, t in _tensors(arrays, config, rows).items()}
+    layout = Layout(_PLACES, config, DIRECTIONS)
+    shapes = layout.shapes
+    if symbols:
+        shapes = shapes | {_CHARACTERS: (len(symbols), config.char_dim)}
+    check_arrays(arrays, shapes)
+    theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    if symbols:
+        theirs[_CHARACTERS] = theirs[_CHARACTERS][rows]
+    tensors = {name: tensor.float() for name, tensor in layout.to_ours(theirs).items()}
     if unused := len(symbols) - len(rows):
         notes.append(
             f"char.dic: left out {unused} symbols of several characters, because no word contains them"
@@ -144,57 +165,6 @@ def _alphabet(symbols: list[str]) -> tuple[list[int], str]:
     row = {symbol: number for number, symbol in enumerate(symbols)}
     characters = [symbol for symbol in symbols if len(symbol) == 1]
     return [row[s] for s in [*_MARKS, *characters]] if symbols else [], "".join(characters)
-
-
-def _shapes(config: BiLMConfig, symbols: int) -> dict[str, Shape]:
-    """Return {name: expected shape} for an ELMoForManyLangs model whose char.dic has so many `symbols`."""
-    n, width, cells = config.n_filters, config.projection, config.dim
-    features = config.word_dim
-    shapes: dict[str, Shape] = {}
-    if config.n_words:
-        shapes["word_emb_layer.embedding.weight"] = (config.n_words, config.word_dim)
-    if config.n_symbols:
-        features += n
-        shapes["char_emb_layer.embedding.weight"] = (symbols, config.char_dim)
-        for i, (positions, number) in enumerate(config.filters):
-            shapes[f"convolutions.{i}.weight"] = (number, config.char_dim, positions)
-            shapes[f"convolutions.{i}.bias"] = (number,)
-        for i in range(config.highways):
-            shapes[f"highways._layers.{i}.weight"] = (2 * n, n)
-            shapes[f"highways._layers.{i}.bias"] = (2 * n,)
-    shapes |= {"projection.weight": (width, features), "projection.bias": (width,)}
-    shapes = {f"token_embedder.{name}": shape for name, shape in shapes.items()}
-    for level in range(config.layers):
-        for direction in ("forward", "backward"):
-            cell = f"encoder.{direction}_layer_{level}."
-            shapes[cell + "input_linearity.weight"] = (4 * cells, width)
-            shapes[cell + "state_linearity.weight"] = (4 * cells, width)
-            shapes[cell + "state_linearity.bias"] = (4 * cells,)
-            shapes[cell + "state_projection.weight"] = (width, cells)
-    return shapes
-
-
-def _tensors(
-    arrays: Mapping[str, np.ndarray], config: BiLMConfig, rows: list[int]
-) -> dict[str, Tensor]:
-    """Convert ELMoForManyLangs' arrays to the tensors of `BiLM.state_dict()`; for `rows` see `_alphabet`."""
-    theirs = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    embedder, tensors = "token_embedder.", {}
-    if config.n_words:
-        tensors["encoder.words"] = theirs[embedder + "word_emb_layer.embedding.weight"]
-    if config.n_symbols:
-        characters = theirs[embedder + "char_emb_layer.embedding.weight"]
-        tensors["encoder.cnn.characters"] = characters[rows]
-        for i in range(len(config.filters)):
-            convolution = f"{embedder}convolutions.{i}."
-            tensors[f"encoder.cnn.filters.{i}"] = theirs[convolution + "weight"].permute(2, 1, 0)
-            tensors[f"encoder.cnn.filter_biases.{i}"] = theirs[convolution + "bias"]
-        for i in range(config.highways):
-            highway = from_highway(theirs, f"{embedder}highways._layers.{i}.")
-            tensors |= {f"encoder.cnn.highways.{i}.{name}": t for name, t in highway.items()}
-    tensors["encoder.projection.weight"] = theirs[embedder + "projection.weight"].t()
-    tensors["encoder.projection.bias"] = theirs[embedder + "projection.bias"]
-    return tensors | from_lstm(theirs, "encoder.", config.layers)
 
 
 # Options that do not change the output of a trained model. The last three only matter for character input.
