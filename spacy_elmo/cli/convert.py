@@ -43,8 +43,11 @@ def download_cli(
             msg.warn(f"No published checksum of {path.name} is known, so it was not verified")
         source = path if len(model.files) == 1 else folder
     msg.good("Downloaded. Convert the model with this command:")
+    options = [
+        part for name, file in model.options.items() for part in (f"--{name}", folder / file)
+    ]
     lang = ("--lang", model.languages[0]) if model.languages else ()
-    show_command("elmo", "convert", model.format, source, "OUT_FILE", *lang)
+    show_command("elmo", "convert", model.format, source, "OUT_FILE", *options, *lang)
 
 
 def convert_cli(
@@ -67,9 +70,6 @@ def convert_cli(
         Path | None,
         typer.Option(help="Vectors of the words, instead of characters (only for bilm-hdf5)"),
     ] = None,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Assume the published options (only for allennlp)")
-    ] = False,
     warm: Annotated[
         Path | None,
         typer.Option(
@@ -95,7 +95,7 @@ def convert_cli(
     check_weights_file(out_file, force=force)
     weights, notes = read_model(
         source, format, warm=warm, lang=lang, options=options, vocabulary=vocabulary, softmax=softmax,
-        token_vectors=token_vectors, accept=accept,
+        token_vectors=token_vectors,
     )  # fmt: skip
     weights.save(out_file)
     for note in notes:

@@ -79,17 +79,14 @@ _PLACES = {
 _PARAMETERS = ("weights.th", "best.th")
 
 
-def convert(
-    source: Path, *, options: Path | None = None, accept: bool = False
-) -> tuple[Weights, list[str]]:
+def convert(source: Path, *, options: Path | None = None) -> tuple[Weights, list[str]]:
     """Convert the biLM of a trained AllenNLP model.
 
     Args:
         source: folder with the content of an archive: `config.json`, and `weights.th` or `best.th`. Or a file
             of parameters, with or without a `config.json` in its folder.
         options: ELMo options file (options.json); None: the file that AllenNLP before 1.0 packed into the
-            archive, or the only JSON file in the folder with a section `lstm`.
-        accept: if there is no options file, assume the options of the published models.
+            archive, or the only file in the folder whose name ends in `options.json`.
 
     Returns:
         The weights, and notes for the user.
@@ -100,11 +97,10 @@ def convert(
     state = read_state_dict(file)
     settings = folder / "config.json"
     config = read_json_object(settings) if settings.exists() else {}
-    options = options or _options_file(folder)
-    content = bilm_tf.read_options(options) if options else None
-    shown = ", ".join(str(path) for path in (file, options) if path)
+    options = options or _options_file(folder, config)
+    shown = f"{file}, {options}"
     try:
-        weights, notes = to_weights(state, content, config, accept=accept)
+        weights, notes = to_weights(state, bilm_tf.read_options(options), config)
     except ValueError as error:
         raise ValueError(f"{shown}: {error}") from error
     weights.card["converted_from"] = f"{file.name} (AllenNLP)"
@@ -112,40 +108,29 @@ def convert(
 
 
 def _parameters(folder: Path) -> Path:
-    files = [path for path in sorted(folder.iterdir()) if path.suffix == ".th"]
-    for file in [*(folder / name for name in _PARAMETERS), *files[: len(files) == 1]]:
-        if file in files:
+    for file in (folder / name for name in _PARAMETERS):
+        if file.exists():
             return file
-    names = ", ".join(path.name for path in files) or "none"
+    names = ", ".join(path.name for path in sorted(folder.glob("*.th"))) or "none"
     raise ValueError(
         f"{folder} contains no {' or '.join(_PARAMETERS)}. Give the file of parameters, not its folder (.th files here:"
         f" {names})"
     )
 
 
-def _options_file(folder: Path) -> Path | None:
-    packed = list(folder.glob("fta/*options_file"))
-    files = packed or bilm_tf.fitting(folder, (".json",), bilm_tf.has_lstm)
-    if len(files) > 1:
-        names = ", ".join(path.name for path in files)
-        raise ValueError(
-            f"{folder} contains several options files: {names}. Choose one with options (`--options`)"
-        )
-    return files[0] if files else None
+def _options_file(folder: Path, settings: Mapping[str, Any]) -> Path:
+    files = list(folder.glob("fta/*options_file")) or folder.glob("*options.json")
+    named = [str(value) for _, value in _settings(settings, "options_file")]
+    named_file = f" (config.json names {named[0]!r:.200})" if named else ""
+    advice = "Give it with options (`--options`)"
+    return bilm_tf.only(files, folder, f"options file of the ELMo{named_file}", advice)
 
 
 # The conversion
 
-ASSUMED = "relu, clips of 3, skip connections, 50 characters"
-"""Settings that all published models share, and that cannot be derived from the shapes of the parameters."""
-
 
 def to_weights(
-    state: Mapping[str, np.ndarray],
-    options: Mapping[str, Any] | None,
-    settings: Mapping[str, Any],
-    *,
-    accept: bool = False,
+    state: Mapping[str, np.ndarray], options: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> tuple[Weights, list[str]]:
     """Convert the content of AllenNLP's files.
 
@@ -154,8 +139,7 @@ def to_weights(
 
     Args:
         state: {name of a parameter: array}.
-        options, settings: the content of options.json and config.json; None and empty: there is no such file.
-        accept: see `convert`.
+        options, settings: the content of options.json and config.json; empty settings: there is no such file.
     """
     prefixes = [name.removesuffix(CHARACTERS) for name in state if name.endswith(CHARACTERS)]
     if len(prefixes) != 1:
@@ -167,7 +151,7 @@ def to_weights(
     elmo = prefix.removesuffix("_elmo_lstm.")
     arrays = {n.removeprefix(prefix): array for n, array in state.items() if n.startswith(prefix)}
     arrays.pop("_word_embedding.weight", None)  # a cache of the character vectors of words
-    config, notes = _config_of(options, arrays, settings, accept)
+    config, notes = _config_of(options)
     layout = Layout(_PLACES, config, DIRECTIONS)
     shapes, mixes = dict(layout.shapes), {}
     for last in filter(re.compile(re.escape(elmo) + r"scalar_mix_\d+\.gamma").fullmatch, state):
@@ -177,7 +161,7 @@ def to_weights(
     arrays |= {n: array for n, array in state.items() if n.startswith(f"{elmo}scalar_mix_")}
     check_arrays(arrays, shapes)
     tensors = layout.to_ours({name: torch.from_numpy(array) for name, array in arrays.items()})
-    card: dict[str, Any] = {} if options is not None else {"assumed_options": ASSUMED}
+    card: dict[str, Any] = {}
     for name, parameters in mixes.items():
         *numbers, gamma = (float(arrays[parameter][0]) for parameter in parameters)
         mix = {"name": name, "weights": numbers, "gamma": gamma}
@@ -194,57 +178,16 @@ def to_weights(
     return Weights(config, {n: tensor.float() for n, tensor in tensors.items()}, card=card), notes
 
 
-def _config_of(
-    options: Mapping[str, Any] | None,
-    arrays: Mapping[str, np.ndarray],
-    settings: Mapping[str, Any],
-    accept: bool,
-) -> tuple[BiLMConfig, list[str]]:
-    if options is None:
-        if not accept:
-            named = [str(value) for _, value in _settings(settings, "options_file")]
-            missing = f" (config.json names {named[0]!r:.200})" if named else ""
-            raise ValueError(
-                f"the options file of the ELMo is missing{missing}. Give it with options (`--options`). Or set accept"
-                f" (`--accept`) to assume the options of published models: {ASSUMED}. If the model has other options,"
-                " its vectors will be wrong"
-            )
-        config = _config_of_shapes(arrays)
-        notes = [f"no options file: took the sizes from the parameters, and assumed {ASSUMED}"]
-    elif isinstance(options.get("char_cnn"), Mapping):
-        # AllenNLP ignores n_characters, because its table always has a row of padding.
-        config, notes = bilm_tf.config_of(
-            {**options, "char_cnn": {**options["char_cnn"], "n_characters": 261}}
-        )
-    else:
+def _config_of(options: Mapping[str, Any]) -> tuple[BiLMConfig, list[str]]:
+    if not isinstance(options.get("char_cnn"), Mapping):
         raise ValueError("char_cnn is missing, but every ELMo of AllenNLP needs it")
+    # AllenNLP ignores n_characters, because its table always has a row of padding.
+    characters = {**options["char_cnn"], "n_characters": 261}
+    config, notes = bilm_tf.config_of({**options, "char_cnn": characters})
     if not config.skip:
         raise ValueError("lstm.use_skip_connections must be true, as in every ELMo of AllenNLP")
     square = config.projection in (config.dim, config.n_filters)
     return dataclasses.replace(config, forget_bias=0.0, square_projections=square), notes
-
-
-def _config_of_shapes(arrays: Mapping[str, np.ndarray]) -> BiLMConfig:
-    def count(pattern: str) -> int:
-        return sum(bool(re.fullmatch(pattern, name)) for name in arrays)
-
-    try:
-        filters = []
-        for i in range(count(r"_token_embedder\.char_conv_\d+\.weight")):
-            number, _, width = arrays[f"{_ENCODER}char_conv_{i}.weight"].shape
-            filters.append((width, number))
-        projection, dim = arrays["_elmo_lstm.forward_layer_0.state_projection.weight"].shape
-        _, char_dim = arrays[CHARACTERS].shape
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"the parameters are not those of an ELMo ({error})") from error
-    return BiLMConfig(
-        dim=dim,
-        projection=projection,
-        layers=count(r"_elmo_lstm\.forward_layer_\d+\.state_projection\.weight"),
-        char_dim=char_dim,
-        filters=tuple(filters),
-        highways=count(r"_token_embedder\._highways\._layers\.\d+\.weight"),
-    )
 
 
 def _settings(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,11 +77,9 @@ def convert_hdf5(
     Args:
         source: folder of the model, or the weights file in this folder. In a folder, the weights are the only
             HDF5 file that contains `RNN_0`.
-        options: options file; None: the only JSON file in the folder that contains `lstm`.
-        vocabulary: text file with a word per line, for a word table or a softmax; None: the only text file in
-            the folder with as many words as the table or the softmax has rows.
-        softmax: HDF5 file with the softmax; None: the only HDF5 file in the folder that contains a softmax. It
-            is left out if there is no vocabulary.
+        options: options file; None: the only file in the folder whose name ends in `options.json`.
+        vocabulary: text file with a word per line, which a word table and a softmax need.
+        softmax: HDF5 file with the softmax; None: none.
         token_vectors: HDF5 file of bilm-tf's `dump_token_embeddings`, with a vector for each word of the
             vocabulary. The vectors replace the token encoder, as in bilm-tf's `TokenBatcher`.
 
@@ -91,7 +89,10 @@ def convert_hdf5(
     folder, weights_file = source.parent, source
     if not source.is_file():
         folder = source
-        weights_file = _only(folder, _HDF5, _has_rnn, "RNN_0", "Give this file, not its folder")
+        files = [path for path in folder.iterdir() if path.suffix.lower() in _HDF5]
+        files = [path for path in files if len(files) == 1 or _has_rnn(path)]
+        advice = "Give this file, not its folder"
+        weights_file = only(files, folder, "HDF5 file that contains RNN_0", advice)
     options_file = options or find_options(folder)
     content, arrays = read_options(options_file), _read_hdf5(weights_file)
     files, notes = [options_file, weights_file], []
@@ -102,15 +103,11 @@ def convert_hdf5(
         content["n_tokens_vocab"] = _rows(arrays[_TABLE])
         files.append(token_vectors)
         notes.append("the token vectors replace the token encoder")
-    softmax_files = [softmax] if softmax else fitting(folder, _HDF5, _has_softmax)
-    if len(softmax_files) > 1:
-        names = ", ".join(path.name for path in softmax_files)
-        notes.append(f"left out the softmax: choose one of {names} with softmax (`--softmax`)")
-        softmax_files = []
-    head = _read_hdf5(softmax_files[0], _SOFTMAX) if softmax_files else {}
-    weights, more = _with_vocabulary(
-        folder, files + softmax_files, content, arrays, head, vocabulary, needs_head=bool(softmax)
-    )
+    head = {}
+    if softmax is not None:
+        head = _read_hdf5(softmax, _SOFTMAX)
+        files.append(softmax)
+    weights, more = _converted(files, content, arrays, head, vocabulary)
     return weights, notes + more
 
 
@@ -134,18 +131,28 @@ def convert_checkpoint(
     head = {name: arrays.pop(name) for name in _SOFTMAX if name in arrays}
     if _SOFTMAX_WEIGHT not in head and _TABLE in arrays:
         head[_SOFTMAX_WEIGHT] = arrays[_TABLE].copy()  # bilm-tf's option share_embedding_softmax
+    notes = []
+    if head and vocabulary is None:
+        head = {}
+        notes.append("left out the softmax: give its words with vocabulary (`--vocabulary`)")
     content = read_options(options_file)
-    return _with_vocabulary(folder, [options_file, prefix], content, arrays, head, vocabulary)
+    weights, more = _converted([options_file, prefix], content, arrays, head, vocabulary)
+    return weights, notes + more
 
 
 def find_options(folder: Path) -> Path:
-    """Return the only JSON file in a folder that contains the options of a biLM."""
-    return _only(folder, (".json",), has_lstm, '"lstm"', "Give the file with options (`--options`)")
+    """Return the only file in a folder whose name ends in `options.json`."""
+    files = folder.glob("*options.json")
+    return only(files, folder, "*options.json", "Give the file with options (`--options`)")
 
 
-def has_lstm(path: Path) -> bool:
-    """Return True if a JSON file has a section `lstm`, as the options of a biLM do."""
-    return "lstm" in read_json_object(path)
+def only(files: Iterable[Path], folder: Path, content: str, advice: str) -> Path:
+    """Return the only one of some files of a folder, or raise an error with their names."""
+    files = sorted(files)
+    if len(files) == 1:
+        return files[0]
+    names = ", ".join(path.name for path in files) or "none"
+    raise ValueError(f"{folder}: expected one {content}, but found {names}. {advice}")
 
 
 def read_options(path: Path) -> dict[str, Any]:
@@ -156,82 +163,25 @@ def read_options(path: Path) -> dict[str, Any]:
     return content
 
 
-def _only(
-    folder: Path, suffixes: Sequence[str], fits: Callable[[Path], bool], content: str, advice: str
-) -> Path:
-    """Return the only file in a folder with one of the suffixes, or the only one of several that `fits`."""
-    files = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in suffixes]
-    if len(files) > 1:
-        files = fitting(folder, suffixes, fits)
-    if len(files) == 1:
-        return files[0]
-    names = ", ".join(path.name for path in files) or "none"
-    raise ValueError(
-        f"{folder}: expected one {' or '.join(suffixes)} file that contains {content}, but found {names}. {advice}"
-    )
-
-
-def fitting(folder: Path, suffixes: Sequence[str], fits: Callable[[Path], bool]) -> list[Path]:
-    """Return the files in a folder that have one of the suffixes and fit, sorted. Unreadable files do not fit."""
-    found = []
-    for path in sorted(folder.iterdir()):
-        try:
-            if path.suffix.lower() in suffixes and fits(path):
-                found.append(path)
-        except (ValueError, OSError):
-            continue
-    return found
-
-
-def _with_vocabulary(
-    folder: Path,
+def _converted(
     files: list[Path],
     options: Mapping[str, Any],
     arrays: dict[str, np.ndarray],
     head: dict[str, np.ndarray],
     vocabulary: Path | None,
-    *,
-    needs_head: bool = False,
 ) -> tuple[Weights, list[str]]:
-    """Read the vocabulary if the word table or the softmax needs it, and convert the model.
-
-    Args:
-        files: the files that were read; first the options, then the weights.
-        needs_head: raise an error if there is no vocabulary for the softmax, which is left out otherwise.
-    """
-    words, notes = None, []
-    rows = _rows(head.get(_SOFTMAX_BIAS))
-    if table_rows := _rows(arrays.get(_TABLE)) or rows:
-        if words_file := vocabulary or _vocabulary_of(table_rows, folder):
-            words = _read_vocabulary(words_file)
-            files = [*files, words_file]
-    if head and len(words or []) != rows:
-        problem = (
-            f"its {rows:,} rows need a vocabulary of {rows:,} words, one per line. Give the file with vocabulary"
-            " (`--vocabulary`)"
-        )
-        if needs_head:
-            raise ValueError(f"{files[-1]}: the softmax cannot be used: {problem}")
-        notes.append(f"left out the softmax: {problem}")
-        head = {}
+    """Convert the content of some files, of which the first two are the options and the weights."""
+    words = None
+    if vocabulary is not None:
+        words = _read_vocabulary(vocabulary)
+        files = [*files, vocabulary]
     shown = ", ".join(map(str, files))
     try:
-        weights, more = to_weights(options, arrays, words, head)
+        weights, notes = to_weights(options, arrays, words, head)
     except ValueError as error:
         raise ValueError(f"{shown}: {error}") from error
     weights.card["converted_from"] = f"{files[1].name} and {files[0].name} (bilm-tf)"
-    return weights, [f"read {shown}", *notes, *more]
-
-
-def _vocabulary_of(rows: int, folder: Path) -> Path | None:
-    """Find the only text file in a folder that has `rows` words, including `<S>` and `</S>`, one per line."""
-
-    def fits(path: Path) -> bool:
-        words = _read_vocabulary(path)
-        return len(words) == rows and {BOS, EOS} <= set(words)
-
-    files = fitting(folder, (".txt",), fits)
-    return files[0] if len(files) == 1 else None
+    return weights, [f"read {shown}", *notes]
 
 
 def _read_vocabulary(path: Path) -> list[str]:
@@ -247,11 +197,6 @@ _HDF5 = (".hdf5", ".h5")
 def _has_rnn(path: Path) -> bool:
     with _datasets(path) as datasets:
         return any(name.startswith("RNN_0/") for name in datasets)
-
-
-def _has_softmax(path: Path) -> bool:
-    with _datasets(path) as datasets:
-        return set(_SOFTMAX) <= datasets.keys()
 
 
 @contextmanager

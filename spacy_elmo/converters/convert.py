@@ -75,7 +75,7 @@ def convert(
         force: overwrite `out`.
         options: options of the format, with the same names as in the command: `options`, `vocabulary`,
             `softmax` and `token_vectors` for "bilm-hdf5"; `options` and `vocabulary` for "bilm-tf"; `options`
-            and `accept` for "allennlp".
+            for "allennlp".
     """
     if out is not None:
         check_weights_file(Path(out), force=force)
@@ -107,14 +107,13 @@ def read_model(
 
     Args:
         source, format, warm, lang: see `convert`.
-        options: options of the format, see `convert`. Options with the value None or False are ignored.
+        options: options of the format, see `convert`. Options with the value None are ignored.
 
     Returns:
         The weights, and notes for the user. If `source` is an archive, paths in the notes start with the name
         of the archive, as in `model.zip/options.json`.
     """
-    given = {name: value for name, value in options.items() if value not in (None, False)}
-    files = {name: value if value is True else Path(value) for name, value in given.items()}
+    files = {name: Path(value) for name, value in options.items() if value is not None}
     with opened(source) as model:
         name, notes = _choose(model.path, format)
         _, *known = inspect.signature(FORMATS[name].convert).parameters

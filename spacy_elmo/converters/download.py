@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -43,6 +43,8 @@ class PublicModel:
     """URL of the authors' web page, from which this entry is copied."""
     files: dict[str, str | None]
     """{URL: SHA-256 of the file in hexadecimal digits, or None if it is unknown}."""
+    options: dict[str, str] = field(default_factory=dict)
+    """{option of `convert`: name of the downloaded file for it}."""
 
 
 def known_models() -> dict[str, PublicModel]:

@@ -176,10 +176,10 @@ def test_download(tmp_path, monkeypatch):
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "my cache"))
     monkeypatch.setattr(download, "CATALOGUE", tmp_path / "models.json")
 
-    def catalogue(files):
+    def catalogue(files, **more):
         record = {
             "name": "some", "languages": ["xx"], "format": "bilm-hdf5", "parameters": None, "licence": "not stated",
-            "about": "Something", "source": "https://host.invalid", "files": files,
+            "about": "Something", "source": "https://host.invalid", "files": files, **more,
         }  # fmt: skip
         download.CATALOGUE.write_text(json.dumps([record]), "utf8")
 
@@ -191,7 +191,11 @@ def test_download(tmp_path, monkeypatch):
         assert "checksum of a.json" in output and "checksum of b.hdf5" not in output
         command = f"python -m spacy elmo convert bilm-hdf5 '{folder}' OUT_FILE --lang xx"
         assert output.splitlines()[-1].strip() == command
-        catalogue({server.url("whole", "b.hdf5"): SHA256})
+        files = {server.url("whole", "b.hdf5"): SHA256}
+        catalogue(files, options={"vocabulary": "c.txt"})
+        command = f"'{folder}/b.hdf5' OUT_FILE --vocabulary '{folder}/c.txt' --lang xx"
+        assert command in run("download some")
+        catalogue(files)
         assert f"convert bilm-hdf5 '{folder}/b.hdf5' OUT_FILE" in run("download some")
 
 

@@ -63,9 +63,11 @@ def test_round_trip(tmp_path, fields, softmax):
     """Every array and option is the same after conversion and export, byte for byte."""
     model, theirs = model_of(**fields), tmp_path / "theirs"
     foreign.write_model(theirs, model, WORDS)
+    given = {"vocabulary": theirs / "vocab.txt"} if softmax or model.config.n_words else {}
     if softmax:
-        foreign.write_arrays(theirs / "softmax.hdf5", softmax_of(8))
-    weights = weights_of(theirs)
+        given["softmax"] = theirs / "softmax.hdf5"
+        foreign.write_arrays(given["softmax"], softmax_of(8))
+    weights = weights_of(theirs, **given)
     assert_same_tensors(weights, model)
     assert_same_tensors(Weights.from_bytes(weights.to_bytes()), model)
     if not model.config.n_words:  # their files say nothing of characters
@@ -242,7 +244,7 @@ DAMAGE = [
     (softmax(b=np.full(8, np.inf, np.float32)), ["softmax/b: contains values that are not finite"], NAMED),
     (words(WORDS[:7]), ["vocabulary of 8 words, one per line, but has 7"], {"vocabulary": "vocab.txt"}),
     (words(["<S>", *"abcdefg"]), ["does not contain </S>"], {"vocabulary": "vocab.txt"}),
-    (lambda folder: (words(None)(folder), (folder / "vocab.txt").unlink()), ["but has 0", "--vocabulary"]),
+    (words(None), ["but has 0", "--vocabulary"]),
     (
         lambda folder: (softmax()(folder), written("vocab.txt", b"na\xefve")(folder)),
         ["vocab.txt is not a UTF-8 text file"], NAMED,
@@ -261,13 +263,12 @@ def test_damage(folder, damage, fragments, given):
         assert fragment in str(error.value)
 
 
-def test_files_are_found_by_content_or_named(folder):
-    """Published folders also contain outputs and sentences. A weights file that is named reads its options from its
-    folder."""
+def test_files_are_found_or_named(folder):
+    """Published folders also contain outputs, sentences and a softmax. A weights file that is named reads its options
+    from its folder."""
     foreign.write_arrays(folder / "lm_embeddings_0.hdf5", {"0": np.zeros((2, 3, 5))})
     (folder / "sentences.json").write_text('[["lstm"]]', "utf8")
-    (folder / "broken.json").write_text("{", "utf8")
-    (folder / "broken.h5").write_bytes(b"nothing")
+    foreign.write_arrays(folder / "softmax.hdf5", softmax_of(8))
     weights = weights_of(folder)
     assert weights.vocabulary == []
     assert weights.card == {"converted_from": "lm_weights.hdf5 and options.json (bilm-tf)"}
@@ -276,26 +277,19 @@ def test_files_are_found_by_content_or_named(folder):
     with pytest.raises(ValueError, match="RNN_0, but found lm_weights.hdf5, other.hdf5. Give"):
         convert_hdf5(folder)
     assert_same_tensors(weights_of(folder / "other.hdf5"), other)
-    (folder / "more.json").write_text(json.dumps(OPTIONS), "utf8")
-    with pytest.raises(ValueError, match=r'"lstm", but found more.json, options.json.*--options'):
+    more = folder / "more_options.json"
+    more.write_text(json.dumps(OPTIONS), "utf8")
+    with pytest.raises(ValueError, match=r"found more_options.json, options.json.*--options"):
         convert_hdf5(folder / "other.hdf5")
-    assert_same_tensors(weights_of(folder / "other.hdf5", options=folder / "more.json"), other)
+    assert_same_tensors(weights_of(folder / "other.hdf5", options=more), other)
 
 
-def test_softmax_left_out(folder):
-    """A softmax that nobody asked for and that no vocabulary fits is left out, with a note."""
+def test_softmax_needs_its_words(folder):
     foreign.write_arrays(folder / "softmax.hdf5", softmax_of(9))
-    weights, notes = convert_hdf5(folder)
-    assert weights.build_head() is None and weights.vocabulary == []
-    assert any(note.startswith("left out the softmax: its 9 rows") for note in notes)
-    with pytest.raises(ValueError, match=r"the softmax cannot be used: its 9 rows.*--vocabulary"):
-        convert_hdf5(folder, softmax=folder / "softmax.hdf5")
-    foreign.write_arrays(folder / "second.hdf5", softmax_of(8))
-    weights, notes = convert_hdf5(folder)
-    assert weights.build_head() is None
-    assert any("one of second.hdf5, softmax.hdf5 with softmax" in note for note in notes)
-    head = weights_of(folder, softmax=folder / "second.hdf5").build_head()
-    assert torch.equal(head.weight, torch.from_numpy(softmax_of(8)["softmax/W"]))
+    assert weights_of(folder).build_head() is None
+    for given in ({}, {"vocabulary": folder / "vocab.txt"}):
+        with pytest.raises(ValueError, match=r"softmax.hdf5.* vocabulary of 9 words.*--vocabulary"):
+            convert_hdf5(folder, softmax=folder / "softmax.hdf5", **given)
 
 
 @torch.no_grad()
@@ -365,8 +359,9 @@ def test_checkpoint(tmp_path, fields):
         weights, notes = convert_checkpoint(tmp_path)
         assert_same_tensors(weights, model)
         assert any(note.startswith("left out the softmax") for note in notes)
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS), "utf8")
-    weights, notes = convert_checkpoint(tmp_path / "model.ckpt-7.index")
+    words = tmp_path / "vocab.txt"
+    words.write_text("\n".join(WORDS), "utf8")
+    weights, notes = convert_checkpoint(tmp_path / "model.ckpt-7.index", vocabulary=words)
     assert_same_tensors(weights, model)
     assert weights.vocabulary == WORDS
     head = weights.build_head()
@@ -379,8 +374,9 @@ def test_softmax_that_is_the_table_of_words(tmp_path):
     """In bilm-tf this is the option share_embedding_softmax."""
     model = model_of(n_words=8)
     write_checkpoint(tmp_path, model, without=["softmax/W"])
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS), "utf8")
-    weights = Weights.from_bytes(convert_checkpoint(tmp_path)[0].to_bytes())
+    words = tmp_path / "vocab.txt"
+    words.write_text("\n".join(WORDS), "utf8")
+    weights = Weights.from_bytes(convert_checkpoint(tmp_path, vocabulary=words)[0].to_bytes())
     assert torch.equal(weights.build_head().weight, model.encoder.words)
 
 

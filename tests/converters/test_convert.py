@@ -77,12 +77,10 @@ def test_none_or_several_formats(tmp_path):
 def test_options(tmp_path):
     write("bilm-hdf5", tmp_path)
     options = tmp_path / "options.json"
-    assert (
-        read_model(tmp_path, options=str(options), softmax=None, accept=False)[0].config == CONFIG
-    )
+    assert read_model(tmp_path, options=str(options), softmax=None)[0].config == CONFIG
     for format in ("bilm-hdf5", "auto"):
-        with pytest.raises(ValueError, match="bilm-hdf5 has no option accept, prefix. .*softmax"):
-            read_model(tmp_path, format, prefix="x", accept=True)
+        with pytest.raises(ValueError, match="bilm-hdf5 has no option prefix. .*softmax"):
+            read_model(tmp_path, format, prefix="x")
     with pytest.raises(ValueError, match="'onnx' is unknown. Use auto or one of bilm-hdf5"):
         read_model(tmp_path, "onnx")
 

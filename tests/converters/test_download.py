@@ -109,6 +109,7 @@ def test_catalogue():
         assert model.format in FORMATS and model.licence and model.about, name
         names = {url.rpartition("/")[2] for url in model.files}
         assert names and len(names) == len(model.files), name
+        assert set(model.options.values()) <= names, name
         assert all(url.startswith("https://") for url in model.files), name
     for name, number in {"ar": 136, "en": 144, "ja": 160, "nl": 164, "nb": 165, "zh": 179}.items():
         assert f"{number}.zip" in str(models[f"many-langs-{name}"].files)
