@@ -1,4 +1,4 @@
-"""The components of the tasks and faster matrix products, for spaCy's option `--code register.py`."""
+"""The components of the tasks, for spaCy's option `--code register.py`."""
 
 import tasks.coref
 import tasks.nli
