@@ -20,8 +20,8 @@ from spacy.tokens import Doc
 
 from spacy_elmo import SearchIndex
 from spacy_elmo.lab.normalize import normalize
-from spacy_elmo.text.documents import json_lines
-from spacy_elmo.text.files import text_files
+from spacy_elmo.text.passages import json_lines
+from spacy_elmo.text.reading import text_files
 
 K = 10
 

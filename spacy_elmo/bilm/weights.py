@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors
 import safetensors.torch
@@ -19,8 +19,10 @@ from torch.overrides import TorchFunctionMode
 from ..digest import Digest, json_digest
 from ..files import atomic_write
 from .config import BiLMConfig
-from .head import Head
 from .model import BiLM, is_finite
+
+if TYPE_CHECKING:
+    from .head import Head
 
 FORMAT = "spacy-elmo 1"
 _VOCABULARY, _ALPHABET, _HEAD = "vocabulary", "alphabet", "head."
@@ -113,6 +115,8 @@ class Weights:
         tensors = {n.removeprefix(_HEAD): t for n, t in self.tensors.items() if n.startswith(_HEAD)}
         if not tensors:
             return None
+        from .head import Head  # which only language models need
+
         with on_meta_device():
             head = Head(len(self.vocabulary), self.config.projection)
         _set_parameters(head, tensors)
@@ -176,7 +180,7 @@ class Weights:
     @classmethod
     def load_card(cls, path: str | Path) -> dict[str, Any]:
         """Read only the model card, which is in the header of a weights file."""
-        with _one_error(str(path)), Path(path).open("rb"):
+        with _one_kind_of_error(str(path)), Path(path).open("rb"):
             with safetensors.safe_open(path, "pt") as layout:
                 return dict(json.loads((layout.metadata() or {})["card"]))
 
@@ -187,7 +191,7 @@ class Weights:
 
     @classmethod
     def _read(cls, data: bytes, source: str) -> Weights:
-        with _one_error(source):
+        with _one_kind_of_error(source):
             tensors = safetensors.torch.load(data)
             for name in tensors:
                 # Copied to aligned memory, for products with the same bits. One at a time, to save memory.
@@ -283,7 +287,7 @@ _DAMAGE = (
 
 
 @contextmanager
-def _one_error(source: str) -> Iterator[None]:
+def _one_kind_of_error(source: str) -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:

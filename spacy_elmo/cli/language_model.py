@@ -51,7 +51,7 @@ def evaluate_cli(
     from ..bilm.weights import Weights
     from ..pretraining.distributed import device
     from ..pretraining.perplexity import evaluate
-    from ..text.files import text_files
+    from ..text.reading import text_files
     from ..weight_names import find_weights
 
     weights = Weights.load(find_weights(source))
@@ -105,8 +105,8 @@ def score_cli(
     from ..bilm.weights import Weights
     from ..lab.language_model import LanguageModel, docs_of
     from ..pipeline.encode.spans import sentence_spans
-    from ..text.documents import Passage, passages
-    from ..text.files import text_files
+    from ..text.passages import Passage, passages
+    from ..text.reading import text_files
     from ..weight_names import find_weights
 
     weights = Weights.load(find_weights(source))

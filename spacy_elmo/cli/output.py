@@ -137,7 +137,7 @@ def progress_bar(unit: str, total: int | None, *, shown: bool = True) -> tqdm:
 @contextmanager
 def reading_bar(files: Iterable[Path], *, shown: bool = True) -> Iterator[tqdm]:
     """Yield a progress bar that advances while text files are read inside the `with` block."""
-    from ..text.files import is_compressed, observed_reading
+    from ..text.reading import is_compressed, observed_reading
 
     files = list(files)
     # The size of a text is unknown if it is compressed.

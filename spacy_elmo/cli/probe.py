@@ -49,7 +49,7 @@ def word_sense_cli(
     """
     from ..lab.probes import SenseProbe, SenseScores
     from ..lab.senses import read_first_senses, read_senses
-    from ..text.files import text_files
+    from ..text.reading import text_files
 
     check_out(out, ".json")
     first = None if first_senses is None else read_first_senses(first_senses)

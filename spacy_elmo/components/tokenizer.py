@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import DummyTokenizer
 from spacy.vocab import Vocab
+
+from ..text.source_text import set_source
 
 REQUIREMENT = "ufal.udpipe>=1.4,<2"
 
@@ -61,9 +62,6 @@ class UDPipeTokenizer(DummyTokenizer):
     def __init__(self, vocab: Vocab, data: bytes = b"", *, sentences: bool = True) -> None:
         self.vocab = vocab
         self.sentences = sentences
-        for name in ("source_text", "source_offsets"):
-            if not Doc.has_extension(name):
-                Doc.set_extension(name, default=None)
         self.from_bytes(data)
 
     def __call__(self, text: str) -> Doc:
@@ -85,8 +83,7 @@ class UDPipeTokenizer(DummyTokenizer):
             if self.sentences or before.count("\n") > 1:
                 starts[first] = True
         doc = Doc(self.vocab, words=words, spaces=spaces, sent_starts=starts)
-        doc._.source_text = text
-        doc._.source_offsets = np.array(offsets, dtype="int32").reshape(-1, 2)
+        set_source(doc, text, offsets)
         return doc
 
     def _sentences(self, text: str) -> Iterator[list[tuple[int, int, list[str]]]]:

@@ -14,8 +14,8 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from ..files import atomic_file, check_output_file, remove_partial
-from ..text.documents import TEXT_READERS, batches
-from ..text.files import is_compressed, kind, lines
+from ..text.passages import TEXT_READERS, batches
+from ..text.reading import is_compressed, kind, lines
 from .conllu import Sentence, conllu_sentences, make_doc, read_conllu, with_metadata
 from .documents import CHARACTERS_PER_BATCH, corpus_files
 

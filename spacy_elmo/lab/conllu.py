@@ -1,11 +1,6 @@
 """CoNLL-U, the format of Universal Dependencies: a reader of sentences, and a writer of Docs.
 
-The tokens of a Doc are the words of CoNLL-U. Two extension attributes remember multiword tokens, such as French "du",
-whose words are "de" and "le". They are None if there are none:
-
-- `doc._.source_text`: the text, with "du".
-- `doc._.source_offsets`: start and end of each word in this text, (words, 2) int32. The words of a multiword token have
-  equal offsets.
+The tokens of a Doc are the words of CoNLL-U. A Doc with multiword tokens remembers its text (`text/source_text.py`).
 """
 
 from __future__ import annotations
@@ -21,14 +16,11 @@ import numpy as np
 from spacy.tokens import Doc, Span, Token
 from spacy.vocab import Vocab
 
-from ..text.files import lines
+from ..text.reading import lines
+from ..text.source_text import set_source
 
 ID, FORM, UPOS, MISC = 0, 1, 3, 9
 """Indices of columns: number in the sentence, word, universal part-of-speech tag, other attributes."""
-
-for _name in ("source_text", "source_offsets"):
-    if not Doc.has_extension(_name):
-        Doc.set_extension(_name, default=None)
 
 
 class Sentence(NamedTuple):
@@ -89,7 +81,7 @@ def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
         spaces += [apart] * (size - 1) + [space]
         source += surface + " " * space
     doc = Doc(vocab, words, spaces, sent_starts=[True, *[False] * (len(words) - 1)])
-    doc._.source_text, doc._.source_offsets = source, np.array(offsets, dtype="int32")
+    set_source(doc, source, offsets)
     return doc
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..text.documents import TEXT_READERS
-from ..text.files import kind, lines, text_files
+from ..text.passages import TEXT_READERS
+from ..text.reading import kind, lines, text_files
 from .conllu import FORM, read_conllu
 from .senses import SenseInstance, is_annotated, read_senses
 

@@ -31,7 +31,7 @@ from thinc.api import to_numpy
 from ..digest import json_digest
 from ..files import atomic_file, check_output_file, remove_partial
 from ..pipeline.encode.spans import spans_of
-from ..text.documents import batches
+from ..text.passages import batches
 from .documents import CHARACTERS_PER_BATCH, Document, make_docs, read_documents
 from .pipelines import (
     LayerSelection,

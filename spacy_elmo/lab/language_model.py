@@ -27,7 +27,7 @@ from ..bilm.weights import Weights
 from ..pipeline.encode.spans import Sequences, SpanGetter, rule_spans
 from ..pretraining.config import Prepare
 from ..pretraining.tokenize import PassageTokenizer
-from ..text.documents import Passage
+from ..text.passages import Passage
 from ..weight_names import find_weights
 
 Context: TypeAlias = Literal["before", "after", "both"]

@@ -19,7 +19,7 @@ from spacy.tokens import Doc, Span, Token
 
 from ..digest import file_digest
 from ..files import atomic_folder, read_json_object
-from ..text.documents import batches
+from ..text.passages import batches
 from .documents import CHARACTERS_PER_BATCH, read_documents
 from .embed import METADATA, Embedder, as_batch, lists, span_means, vectors_of, with_words
 from .normalize import normalize

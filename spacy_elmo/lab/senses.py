@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..text.documents import json_lines
-from ..text.files import lines
+from ..text.passages import json_lines
+from ..text.reading import lines
 
 _KEY = re.compile(r"\S+%[1-5]:\d\d:\d\d:\S*:\d*")
 _ADJECTIVE, _SATELLITE = "%3", "%5"

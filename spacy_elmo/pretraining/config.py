@@ -14,7 +14,7 @@ from confection import Config
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from ..bilm.config import BiLMConfig
-from ..text.files import text_files
+from ..text.reading import text_files
 
 
 class _Section(BaseModel):
@@ -31,7 +31,7 @@ class _Section(BaseModel):
 
 
 class Paths(_Section):
-    """Paths of the text (see `text.documents.passages` and `text.files.text_files`) and of the initial weights."""
+    """Paths of the text (see `text.passages.passages` and `text.reading.text_files`) and of the initial weights."""
 
     raw_text: str | None = None
     """Training text: a file, a directory or a glob pattern. Required unless `corpus` is given."""

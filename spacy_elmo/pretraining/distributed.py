@@ -77,17 +77,19 @@ class Processes:
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
-    def on_first(self, work: Callable[[], object]) -> None:
-        """Call `work` in the first process while the other processes wait."""
-        done = False
+    def on_first(self, work: Callable[[], T]) -> T | None:
+        """Call `work` in the first process while the other processes wait. Return its result there, and None in the
+        other processes."""
+        result, done = None, False
         try:
             if self.first:
-                work()
+                result = work()
                 done = True
         finally:
             done = self.broadcast(done)
         if not done:
             raise SystemExit(1)
+        return result
 
 
 def _rows_with_gradient(sparse: Sequence[nn.Parameter]) -> list[Tensor]:

@@ -15,10 +15,10 @@ import numpy as np
 from ..bilm.spelling import AS_GIVEN, BOS, EOS, UNK, Spelling
 from ..digest import Digest
 from ..files import atomic_folder, lock, remove_partial
-from ..text.documents import LINES_PER_PASSAGE
+from ..text.passages import LINES_PER_PASSAGE
 from .config import Paths, Prepare
 from .corpus import COUNTS, DESCRIPTION, FILES, FORMAT, TYPES, Corpus, digests
-from .tokenize import PassageTokenizer, WordIndex, tokenize_files
+from .tokenize import PassageTokenizer, WordIds, tokenize_files
 
 _MIN_HELD_OUT_SENTENCES = 100
 _HELD_OUT_SHARE = 0.01
@@ -82,7 +82,7 @@ def _write_corpus(
 ) -> None:
     """Tokenize text, and write the files of a corpus to `folder`. `texts` is {path in `paths`: text
     files}."""
-    index = WordIndex([BOS, EOS, UNK])
+    index = WordIds([BOS, EOS, UNK])
     tokenized = []
     for name, source in (("raw_text", paths.raw_text), ("dev_text", paths.dev_text)):
         if source is not None:
@@ -114,7 +114,7 @@ class _IndexedText:
     """A tokenized text, whose word ids are in a file."""
 
     def __init__(
-        self, path: Path, files: list[Path], tokenizer: PassageTokenizer, index: WordIndex
+        self, path: Path, files: list[Path], tokenizer: PassageTokenizer, index: WordIds
     ) -> None:
         self.path = path
         lengths, sizes, digests = array.array("i"), array.array("i"), array.array("Q")

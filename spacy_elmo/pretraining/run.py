@@ -114,22 +114,19 @@ def pretrain(
         processes.on_first(lambda: stack.enter_context(locked_folder(out)))
         has_checkpoint = resume and (out / CHECKPOINT).exists()
         settings, sources = read_source_weights(settings)
-        corpus = None
         folder = corpus_folder(settings, out)
 
-        def prepare_once() -> None:
-            nonlocal corpus
-            if settings.paths.corpus is not None:
-                # Opened before `force` deletes the run in `out`, so that the run stays if the corpus cannot be opened.
-                corpus = Corpus.open(folder)
+        def prepared() -> Corpus:
+            # Opened before `force` deletes the run in `out`, so that the run stays if the corpus cannot be opened.
+            given = Corpus.open(folder) if settings.paths.corpus is not None else None
             prepare_run_folder(out, settings, resume=resume, force=force)
             notify(FolderReady(has_checkpoint))
-            if not folder.exists():
-                notify(Preparing(settings.paths))
-                corpus = prepare(settings.paths, settings.prepare, folder, settings.bilm.spelling)
+            if given is not None or folder.exists():
+                return given or Corpus.open(folder)
+            notify(Preparing(settings.paths))
+            return prepare(settings.paths, settings.prepare, folder, settings.bilm.spelling)
 
-        processes.on_first(prepare_once)
-        corpus = corpus or Corpus.open(folder)
+        corpus = processes.on_first(prepared) or Corpus.open(folder)
         if processes.first:
             notify(CorpusReady(settings, corpus, sources))
         if isinstance(stop, AbstractContextManager):

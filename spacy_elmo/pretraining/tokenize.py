@@ -21,7 +21,7 @@ import numpy as np
 
 from ..bilm.spelling import AS_GIVEN, Spelling
 from ..digest import Digest
-from ..text.documents import Passage, batches, passages
+from ..text.passages import Passage, batches, passages
 from ..text.sentences import SPACE, starts_of_kinds, word_kinds
 from .config import Prepare
 
@@ -69,7 +69,7 @@ class PassageTokenizer:
 
     def __call__(self, passages: Sequence[Passage]) -> TokenizedPassages:
         """Tokenize passages, and split them into sentences."""
-        index = WordIndex()
+        index = WordIds()
         if self._nlp is None:
             words, sizes = _index_words(
                 passages, index, lambda line: map(index.__getitem__, line.split())
@@ -91,7 +91,7 @@ class PassageTokenizer:
         lengths = np.bincount((np.cumsum(starts) - 1)[is_word], minlength=int(starts.sum()))
         passage_of_sentence = np.repeat(np.arange(len(passages)), sizes)[starts]
         sentences_per_passage = np.bincount(passage_of_sentence[lengths > 0])
-        spelled = WordIndex()
+        spelled = WordIds()
         index_of_type = np.zeros(len(types), dtype=np.int32)
         index_of_type[~is_space_type] = [
             spelled[word]
@@ -169,7 +169,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-class WordIndex(dict[str, int]):
+class WordIds(dict[str, int]):
     """Mapping from words to indices. The first lookup of a new word gives it the next index. Words given at
     construction have the first indices."""
 
@@ -182,7 +182,7 @@ class WordIndex(dict[str, int]):
 
 
 def _index_words(
-    passages: Sequence[Passage], index: WordIndex, tokenize: Callable[[str], Any]
+    passages: Sequence[Passage], index: WordIds, tokenize: Callable[[str], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the word indices of all passages, with a newline after each line and each passage of tokens, and the
     number of indices of each passage."""
@@ -201,7 +201,7 @@ def _index_words(
     return np.array(words, dtype=np.int32), np.diff(ends)
 
 
-def _line_tokenizer(nlp: Language, index: WordIndex) -> Callable[[str], Any]:
+def _line_tokenizer(nlp: Language, index: WordIds) -> Callable[[str], Any]:
     """Return a function that tokenizes a line and looks up each distinct token in `index` only once."""
     from spacy.attrs import ORTH
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.cli.output import reading_bar, report_errors
-from spacy_elmo.text.files import lines
+from spacy_elmo.text.reading import lines
 from tests.commands import elmo
 
 

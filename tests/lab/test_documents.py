@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.lab.documents import Document, corpus_files, read_documents
 from spacy_elmo.lab.senses import entry_of, read_first_senses, read_senses
-from spacy_elmo.text.documents import batches
+from spacy_elmo.text.passages import batches
 
 BANK, BANK_2, TOOK = "bank%1:17:01::", "bank%1:14:00::", "take_place%2:30:00::"
 

@@ -16,7 +16,7 @@ from spacy.tokens import Doc
 from spacy_elmo.pretraining import tokenize as tokenize_module
 from spacy_elmo.pretraining.config import Prepare
 from spacy_elmo.pretraining.tokenize import PassageTokenizer, TokenizedPassages, tokenize_files
-from spacy_elmo.text.documents import Passage
+from spacy_elmo.text.passages import Passage
 
 NLP = spacy.blank("en")
 NLP.add_pipe("sentencizer")

@@ -5,7 +5,7 @@ import lzma
 
 import pytest
 
-from spacy_elmo.text.files import kind, lines, text_files, zstd
+from spacy_elmo.text.reading import kind, lines, text_files, zstd
 
 TEXT = "one\r\n\nthree é"
 LINES = [(1, "one\r\n"), (2, "\n"), (3, "three é")]

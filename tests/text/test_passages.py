@@ -7,8 +7,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_elmo.text.documents import Passage, passages
-from spacy_elmo.text.files import text_files
+from spacy_elmo.text.passages import Passage, passages
+from spacy_elmo.text.reading import text_files
 
 
 def lines(*found: str) -> Passage:

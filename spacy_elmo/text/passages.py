@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from .files import kind, lines, reading_observer
+from .reading import kind, lines, reading_observer
 
 LINES_PER_PASSAGE = 100
 """Largest number of lines in a passage of a plain text file.
