@@ -24,8 +24,8 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.reference import ReferenceBiLM
 from spacy_elmo.pretraining import corpus
 from spacy_elmo.pretraining.loss import loss_sum
+from spacy_elmo.pretraining.process_settings import reuse_memory
 from spacy_elmo.pretraining.sampled_softmax import Negatives, sampled_loss
-from spacy_elmo.pretraining.trainer import reuse_memory
 
 START, END, FIRST_WORD = 0, 1, 3
 VOCABULARY, NEGATIVES = 50_000, 2_048

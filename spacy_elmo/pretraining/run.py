@@ -14,12 +14,13 @@ from confection import Config
 
 from ..files import atomic_file, locked_folder, remove_folder, remove_partial
 from . import distributed
+from .checkpoint import CHECKPOINT
 from .config import Paths, PretrainConfig
 from .corpus import DESCRIPTION, Corpus
 from .prepare import prepare
 from .report import write_report
 from .source_weights import SourceWeights, read_source_weights
-from .trainer import CHECKPOINT, Progress, train
+from .trainer import Progress, train
 
 # config.cfg is not in this list, because a run that failed when it read its text leaves only this file.
 _FILES = ("log.jsonl", "model-best.safetensors", "model-last.safetensors", "report.html")

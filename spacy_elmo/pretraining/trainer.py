@@ -1,9 +1,7 @@
-"""The training of a biLM: its state, the loop over training steps, and the files that it writes."""
+"""The training of a biLM: its state, the loop over training steps, and when it writes which file."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import dataclasses
 import functools
 import json
@@ -12,7 +10,6 @@ import os
 import threading
 import time
 import warnings
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,27 +20,21 @@ import torch
 
 from ..bilm.weights import Weights
 from ..digest import Digest
-from ..files import atomic_file, remove_partial
+from .checkpoint import load_checkpoint, save_checkpoint
 from .config import PretrainConfig, Training
 from .corpus import Batcher, Corpus, Epoch
 from .distributed import Processes
 from .loss import Gradient
 from .optimizers import learn_rate, optimizers, take_step
 from .perplexity import Perplexity, perplexity
+from .process_settings import reproducible, reuse_memory
 from .source_weights import SourceWeights, initial_model
 from .teacher import Teacher
 
-_deterministic: Any = torch.utils.deterministic
 _CPU = torch.device("cpu")
 _ALONE = Processes()
 _NONE = SourceWeights()
-CHECKPOINT = "checkpoint/current.pt"
 _LOG, _BEST, _LAST = "log.jsonl", "model-best.safetensors", "model-last.safetensors"
-# Option numbers of glibc's malloc.h.
-_TRIM_THRESHOLD, _MMAP_MAX = -1, -4
-# Variables that bound the caches of torch's interface to oneDNN, and of oneDNN itself.
-_CACHE_CAPACITIES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
-_CAPACITY = 128  # combinations of matrix sizes; with 32, training is 7 % slower
 
 
 class PretrainingStopped(Exception):
@@ -430,81 +421,3 @@ def _digest(words: Sequence[str], *arrays: np.ndarray) -> str:
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def save_checkpoint(state: dict[str, Any], out: Path) -> None:
-    """Replace the checkpoint in the folder of a run. If the process is killed or the disk is full, the former one
-    remains."""
-    path = out / CHECKPOINT
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_partial(path.parent)
-    try:
-        with atomic_file(path) as partial:
-            torch.save(state, partial)
-    except (OSError, RuntimeError) as error:  # torch raises a RuntimeError if the disk is full
-        raise OSError(
-            f"Cannot write a checkpoint to {path.parent}, so the previous one is kept: {error}"
-        ) from error
-
-
-def load_checkpoint(out: Path) -> dict[str, Any] | None:
-    """Return the checkpoint in the folder of a run, or None if there is none."""
-    path = out / CHECKPOINT
-    if not path.exists():
-        return None
-    try:
-        # `torch.load` does not check the checksums.
-        with zipfile.ZipFile(path) as archive:
-            if (damaged := archive.testzip()) is not None:
-                raise ValueError(f"{damaged} does not match its checksum")
-        # Loaded to the CPU, because the machine may have another GPU, or none, when a run is resumed.
-        return torch.load(path, map_location="cpu", weights_only=True)
-    # A damaged zip archive can raise a dozen types of exceptions, including OSError.
-    except Exception as error:
-        raise ValueError(
-            f"The checkpoint {path} cannot be read. If it is damaged, delete it to start again. If the memory or the"
-            f" disk is the reason, the checkpoint may be whole: {error}"
-        ) from error
-
-
-def reuse_memory() -> None:
-    """Let this process keep freed memory, and bound the memory of oneDNN's caches for matrix products.
-
-    By default, glibc returns the freed buffers of a step to the system, and the page faults of the next step take
-    a quarter of its time. The two caches keep a buffer of a few megabytes for each of 1,024 combinations of matrix
-    sizes, 7 GB for a biLM of the base size. Call this function before the first matrix product, because the bounds
-    have no effect later.
-    """
-    for name in _CACHE_CAPACITIES:
-        os.environ.setdefault(name, str(_CAPACITY))
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, TypeError, AttributeError):
-        # This C library is not glibc.
-        return
-    # Allocate nothing by mmap. A larger M_MMAP_THRESHOLD is not enough: glibc accepts at most 32 MB, but the gates of a
-    # batch of 4,096 words need more.
-    mallopt(_MMAP_MAX, 0)
-    mallopt(_TRIM_THRESHOLD, 2**31 - 1)
-
-
-@contextlib.contextmanager
-def reproducible(device: torch.device) -> Iterator[None]:
-    """Create a context in which torch computes sums in a fixed order, so repeated runs give the same bits. The caller's
-    settings and random state are restored at the end."""
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    fill = _deterministic.fill_uninitialized_memory
-    # On a GPU, some operations have no deterministic algorithm, so torch should only warn.
-    torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
-    # Otherwise torch would also fill each new buffer with NaN, which takes time.
-    _deterministic.fill_uninitialized_memory = False
-    try:
-        # Only for this device: otherwise torch would initialize every GPU of the machine and warn about it.
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            yield
-    finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-        _deterministic.fill_uninitialized_memory = fill

@@ -16,9 +16,9 @@ from pathlib import Path
 import torch
 
 from spacy_elmo.bilm.weights import Weights
+from spacy_elmo.pretraining.checkpoint import save_checkpoint
 from spacy_elmo.pretraining.config import Paths, Prepare
 from spacy_elmo.pretraining.prepare import prepare
-from spacy_elmo.pretraining.trainer import save_checkpoint
 from tests import tiny
 from tests.pretraining.conftest import raw_text
 

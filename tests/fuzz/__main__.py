@@ -29,6 +29,7 @@ import torch
 from spacy_elmo.bilm import weights as weights_module
 from spacy_elmo.bilm.head import Head
 from spacy_elmo.bilm.weights import StartState, Weights
+from spacy_elmo.pretraining import checkpoint
 from spacy_elmo.pretraining import trainer as trainer_module
 from spacy_elmo.pretraining.config import Paths, Prepare, PretrainConfig
 from spacy_elmo.pretraining.corpus import Corpus
@@ -106,11 +107,11 @@ def make_checkpoint(folder: Path) -> None:
     make_corpus(folder)
     run = trainer(folder)
     run.advance()
-    trainer_module.save_checkpoint(run.state(), folder)
+    checkpoint.save_checkpoint(run.state(), folder)
 
 
 def load_checkpoint(folder: Path) -> object:
-    run, state = trainer(folder), trainer_module.load_checkpoint(folder)
+    run, state = trainer(folder), checkpoint.load_checkpoint(folder)
     assert state is not None
     run.load_state(state, folder)
     return run.state()

@@ -14,7 +14,7 @@ from torch import nn
 
 from spacy_elmo.pretraining import distributed as processes
 from spacy_elmo.pretraining import loss
-from spacy_elmo.pretraining.trainer import load_checkpoint
+from spacy_elmo.pretraining.checkpoint import load_checkpoint
 from tests.pretraining.conftest import assert_same_weights, log_of
 from tests.processes import command, start, start_together
 

@@ -11,7 +11,7 @@ import torch
 PROGRAM = """
 import sys
 import torch
-from spacy_elmo.pretraining.trainer import reuse_memory
+from spacy_elmo.pretraining.process_settings import reuse_memory
 
 def resident():
     with open("/proc/self/statm") as file:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confection import Config
 
-from spacy_elmo.pretraining.trainer import load_checkpoint
+from spacy_elmo.pretraining.checkpoint import load_checkpoint
 from tests.pretraining.conftest import assert_same_run
 from tests.processes import command, start
 

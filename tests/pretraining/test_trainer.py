@@ -10,12 +10,8 @@ import torch
 
 from spacy_elmo.bilm.weights import Weights
 from spacy_elmo.pretraining import loss, trainer
-from spacy_elmo.pretraining.trainer import (
-    PretrainingStopped,
-    load_checkpoint,
-    save_checkpoint,
-    train,
-)
+from spacy_elmo.pretraining.checkpoint import load_checkpoint, save_checkpoint
+from spacy_elmo.pretraining.trainer import PretrainingStopped, train
 from tests.pretraining.conftest import assert_same_run, assert_same_weights, log_of
 from tests.threads import torch_threads
 
