@@ -196,17 +196,17 @@ class Elmo(TrainablePipe):
 
     @property
     def listener_map(self) -> dict[str, list[Model]]:
-        """Mapping from the names of later components to lists of their listeners. spaCy sets an empty mapping before
-        it links the listeners of a pipeline."""
+        """Mapping from the names of later components to lists of their listeners. spaCy sets an empty mapping when
+        the components of the pipeline have changed, before it links their listeners."""
         return self._listener_map
 
     @listener_map.setter
     def listener_map(self, listeners: dict[str, list[Model]]) -> None:
         self._listener_map = listeners
         self._later: list[str] = []
-        self._pipeline_is_linked()
+        self.enter_pipeline()
 
-    def _pipeline_is_linked(self) -> None:
+    def enter_pipeline(self) -> None:
         """Take over the name of the component. The first time, replace `weights = "auto"` in the pipeline's config
         by the name of the weights, add the weights to the pipeline's meta, and copy the biLM's options for
         `replace_listeners`.

@@ -52,14 +52,9 @@ class ListenerState(NotSaved):
         self._links = [weakref.ref(upstream) for upstream in upstreams]
 
     def source_for(self, docs: Sequence[Doc]) -> LayerSource:
-        """Return the source of the linked component that has run or trains on these Docs of one pipeline; if none
-        has, of the component with their vocabulary, or else of the component that was linked last."""
+        """Return the source of the linked component that fits these Docs of one pipeline best: it has run or trains on
+        them, or has their vocabulary, or was linked last."""
         upstreams = self.upstreams
-        if len(upstreams) > 1:
-            for upstream in upstreams:
-                if any(upstream.source.id in numbers_of(doc) for doc in docs):
-                    return upstream.source
-            upstreams.sort(key=lambda upstream: any(upstream.vocab is not d.vocab for d in docs))
         if not upstreams:
             expected = (
                 "an elmo component" if self.upstream_name == "*" else repr(self.upstream_name)
@@ -69,7 +64,9 @@ class ListenerState(NotSaved):
                 " before the component with this listener. To use that component without elmo, first give it a copy of"
                 " the biLM with nlp.replace_listeners"
             )
-        return upstreams[0].source
+        if len(upstreams) == 1:
+            return upstreams[0].source
+        return max(upstreams, key=lambda upstream: _fit(upstream, docs)).source
 
     def link(self, upstream: Any) -> None:
         """Link the listener to the `elmo` component `upstream`."""
@@ -91,6 +88,11 @@ class ListenerState(NotSaved):
         copied = copy.copy(self)
         copied.upstreams = [memo[id(u)] for u in self.upstreams if id(u) in memo] or self.upstreams
         return copied
+
+
+def _fit(upstream: Any, docs: Sequence[Doc]) -> tuple[bool, bool]:
+    has_run = any(upstream.source.id in numbers_of(doc) for doc in docs)
+    return has_run, all(upstream.vocab is doc.vocab for doc in docs)
 
 
 def ElmoListener_v1(
