@@ -3,6 +3,9 @@
 import copy
 import multiprocessing
 import pickle
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -106,3 +109,42 @@ def test_other_ops_stay(folder):
         node.ops = apple
     registry.callbacks.get("spacy-elmo.kernel_products.v1")()(nlp)
     assert {node.ops for node in nlp.get_pipe("tagger").model.walk()} == {apple}
+
+
+OTHER_THREADS = """
+    import os
+    os.environ["OPENBLAS_NUM_THREADS"] = "4"
+    import time, torch
+    from spacy.util import registry
+    from tests import pipelines
+    torch.set_num_threads(4)
+    nlp = pipelines.listening("en_mini_v4", frozen=True)
+    pipelines.trained(nlp)
+    registry.callbacks.get("spacy-elmo.kernel_products.v1")()(nlp)
+
+    def switches():
+        # For each thread but this one: how often it has begun to wait.
+        found = {}
+        for thread in set(os.listdir("/proc/self/task")) - {str(os.getpid())}:
+            with open(f"/proc/self/task/{thread}/status") as status:
+                found[thread] = [line for line in status if "ctxt_switches" in line]
+        return found
+
+    first, second = (" ".join([*map(str, range(1000)), end]) for end in ".!")
+    nlp(first)
+    (torch.ones(400, 400) * torch.ones(400, 400)).sum()
+    before = None
+    while before != (before := switches()):
+        time.sleep(0.2)
+    nlp(second)
+    print(switches() == before, torch.get_num_threads())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_prediction_wakes_no_other_thread():
+    """Beside another busy process, the threads of torch and numpy would wait for each other. torch keeps its number of
+    threads."""
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(OTHER_THREADS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout.strip(), done.returncode) == ("True 4", 0), done.stderr

@@ -130,43 +130,6 @@ def test_a_fork_at_any_function_of_another_thread(tmp_path):
     assert run(FORKS, weights) == "True 0"
 
 
-OTHER_THREADS = """
-    import os
-    os.environ["OPENBLAS_NUM_THREADS"] = "4"
-    import time, torch
-    from spacy.util import registry
-    from tests import pipelines
-    torch.set_num_threads(4)
-    nlp = pipelines.listening("en_mini_v4", frozen=True)
-    pipelines.trained(nlp)
-    registry.callbacks.get("spacy-elmo.kernel_products.v1")()(nlp)
-
-    def switches():
-        # For each thread but this one: how often it has begun to wait.
-        found = {}
-        for thread in set(os.listdir("/proc/self/task")) - {str(os.getpid())}:
-            with open(f"/proc/self/task/{thread}/status") as status:
-                found[thread] = [line for line in status if "ctxt_switches" in line]
-        return found
-
-    first, second = (" ".join([*map(str, range(1000)), end]) for end in ".!")
-    nlp(first)
-    (torch.ones(400, 400) * torch.ones(400, 400)).sum()
-    before = None
-    while before != (before := switches()):
-        time.sleep(0.2)
-    nlp(second)
-    print(switches() == before, torch.get_num_threads())
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_a_prediction_wakes_no_other_thread():
-    """Beside another busy process, the threads of torch and numpy would wait for each other. torch keeps its number of
-    threads."""
-    assert run(OTHER_THREADS) == "True 4"
-
-
 @pytest.mark.parametrize("trained", [False, True])
 def test_four_threads(weights, monkeypatch, trained):
     """`PyTorchShim` switches the mode of the module, so threads would get each other's dropout. Here four threads also
