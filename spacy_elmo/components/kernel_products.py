@@ -32,8 +32,7 @@ class KernelOps(NumpyOps):
 
 
 def kernel_products_v1() -> Callable[[Language], Language]:
-    """Return the callback `kernel_products`, for `@callbacks = "spacy-elmo.kernel_products.v1"` at
-    `[nlp.after_pipeline_creation]` in a config."""
+    """Let the C kernels multiply the matrices of this pipeline's layers (docs/speed.md#make-it-faster)."""
     return kernel_products
 
 
