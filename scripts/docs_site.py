@@ -1,4 +1,4 @@
-"""Hooks of mkdocs, which make pages of files outside `docs` and the map of explore.md, and change links to files of the repository.
+"""Hooks of mkdocs, which add pages of files outside `docs` and the map of explore.md, and change links to other files.
 
 The pages in `docs` link to files of the repository, for readers of the repository. In the site, such a link leads to
 the page that is made of the file. If there is none, the link leads to the file in the repository, whose address is the
