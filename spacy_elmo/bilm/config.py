@@ -109,8 +109,8 @@ class BiLMConfig:
 
     It is after the convolution filters and in the LSTM. bilm-tf has none."""
     unicode_form: UnicodeForm = ""
-    """Unicode normal form to which the biLM converts words: "NFC", "NFD", "NFKC" or "NFKD" (docs/pretrain.md#spelling).
-    Empty: no conversion."""
+    """Unicode normal form to which the biLM converts words: "NFC", "NFD", "NFKC" or "NFKD"
+    (docs/pretrain_language.md#spelling). Empty: no conversion."""
     replace: tuple[tuple[str, str], ...] = ()
     """Characters and their replacements, such as `{"v": "u", "j": "i"}`."""
 

@@ -47,8 +47,8 @@ class Paths(_Section):
 
     `[model]` must describe its network. The rows of its head are copied for all words that are in both vocabularies."""
     teacher: str | None = None
-    """A larger biLM whose predictions the run imitates (docs/pretrain.md#a-smaller-model): a weights file with a
-    softmax, or the name of a bundled biLM. Needs `vocab_size = null` and a number of `negatives`."""
+    """A larger biLM whose predictions the run imitates (docs/pretrain_further.md#a-smaller-model): a weights file with
+    a softmax, or the name of a bundled biLM. Needs `vocab_size = null` and a number of `negatives`."""
 
     def text_files(self) -> dict[str, list[Path]]:
         """Return {path or pattern in the setting: text files} for `raw_text` and, if it is given, `dev_text`."""
