@@ -84,7 +84,7 @@ def section(name: str, function: Callable[..., Any]) -> str:
     text, described = "", {}
     for part in docstring(function).parse("google"):
         if part.kind is griffe.DocstringSectionKind.text:
-            text += part.value
+            text += part.value + "\n\n"
         elif part.kind is griffe.DocstringSectionKind.parameters:
             described = {each.name: each.description for each in part.value}
     defaults = (
