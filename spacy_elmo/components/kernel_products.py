@@ -32,7 +32,8 @@ class KernelOps(NumpyOps):
 
 
 def kernel_products_v1() -> Callable[[Language], Language]:
-    """Let the C kernels multiply the matrices of this pipeline's layers (docs/speed.md#make-it-faster)."""
+    """Return the callback that lets the C kernels multiply the matrices of a pipeline's layers
+    (docs/speed.md#make-it-faster)."""
     return kernel_products
 
 

@@ -54,18 +54,18 @@ def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Sp
 
 
 def sents_v1() -> SpanGetter:
-    """Split a Doc into the sentences of `doc.sents`. The component that sets them must run before `elmo`; for training,
-    list it in `annotating_components`."""
+    """Return the span getter that takes the sentences of `doc.sents`. The component that sets them must run before
+    `elmo`; for training, list it in `annotating_components`."""
     return sentence_spans
 
 
 def doc_v1() -> SpanGetter:
-    """Take the whole Doc as one sequence."""
+    """Return the span getter that takes a whole Doc as one sequence."""
     return whole_docs
 
 
 def windows_v1(size: int, stride: int) -> SpanGetter:
-    """Split a Doc into windows. A token in several windows gets the mean of its vectors.
+    """Return a span getter that splits a Doc into windows. A token in several windows gets the mean of its vectors.
 
     Args:
         size: tokens per window.
@@ -81,7 +81,7 @@ def windows_v1(size: int, stride: int) -> SpanGetter:
 
 
 def wrapped_v1() -> SpanGetter:
-    """Split a Doc by the default rule, for text whose lines are wrapped at a width: a line break ends a sentence only
+    """Return the default span getter for text whose lines are wrapped at a width: a line break ends a sentence only
     beside another line break (docs/faq.md#how-does-the-bilm-split-a-doc-into-sentences)."""
     return wrapped_spans
 
