@@ -18,8 +18,8 @@ REQUIREMENT = "ufal.udpipe>=1.4,<2"
 
 
 def udpipe_tokenizer_v1(sentences: bool = True) -> Callable[[Language], "UDPipeTokenizer"]:
-    """Return a function that creates the tokenizer of a treebank. It finds words and sentences with a model of UDPipe 1,
-    which the treebank project trains (projects/treebank/README.md).
+    """Return a function that creates the tokenizer of a treebank. It finds words and sentences with a model of UDPipe
+    1, which the treebank project trains (projects/treebank/README.md).
 
     `path` in `[initialize.tokenizer]` is the file of the model, which training reads once: the saved pipeline contains
     it. The tokenizer needs `pip install "spacy-elmo[udpipe]"`, and packages of pipelines require `ufal.udpipe`.
