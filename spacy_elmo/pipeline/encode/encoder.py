@@ -47,13 +47,12 @@ def BiLM_v1(
     n_symbols: int | None = None,
     square_projections: bool | None = None,
 ) -> Model[list[Doc], list[Floats3d]]:
-    """Build a thinc model that computes the layers of each Doc with a biLM.
+    """Build the biLM of `elmo` and of `spacy-elmo.ElmoTok2Vec.v1`. It computes the layers of each Doc, (layers,
+    n_tokens, width), with zeros for whitespace tokens.
 
-    The output for each Doc is (layers, n_tokens, width), with zeros for whitespace tokens.
-
-    `BiLMConfig` explains the arguments. An argument with the value null is read from the weights file or from
-    the saved pipeline; all other arguments must agree with the weights. For random weights, null means the
-    default of `BiLMConfig`. A `cell_clip` or `proj_clip` of 0 means no clipping.
+    Leave all options null: the weights file or the saved pipeline has their values, and other values must agree with
+    them. With random weights, null means the default in `[model]`, which explains the options. 0 turns `cell_clip` and
+    `proj_clip` off.
     """
     stated = {name: value for name, value in locals().items() if value is not None}
     shape = {
