@@ -40,9 +40,10 @@ format: $(INSTALLED)  ## sort imports and format in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-tables: $(INSTALLED)  ## the tables of the pages and cards from evidence/scores
+tables: $(INSTALLED)  ## the tables of the pages and cards from evidence/scores, and the page of options from docstrings
 	$(BIN)/python -m scripts.tables
 	$(BIN)/python -m scripts.model_cards
+	$(BIN)/python -m scripts.reference
 
 docs: $(INSTALLED)  ## the site of the documentation, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs, which make pages of files outside `docs` and change links to files of the repository.
+"""Hooks of mkdocs, which add pages of files outside `docs` and the map of explore.md, and change links to other files.
 
 The pages in `docs` link to files of the repository, for readers of the repository. In the site, such a link leads to
 the page that is made of the file. If there is none, the link leads to the file in the repository, whose address is the
@@ -11,6 +11,10 @@ import inspect
 import json
 import os
 import re
+import shlex
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -57,6 +61,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             content = path.read_text("utf8") if path.suffix == ".md" else path.read_bytes()
         files.append(File.generated(config, target, content=content))
     files.append(File.generated(config, "commands.md", content=commands_page()))
+    files.append(File.generated(config, "assets/map.html", content=neighbors_map()))
     return files
 
 
@@ -90,6 +95,19 @@ def _title(path: Path) -> str | None:
     """Return the heading of a page; None if it has none."""
     match = re.search(r"^# (.+)$", path.read_text("utf8"), re.MULTILINE)
     return match and match[1]
+
+
+def neighbors_map() -> bytes:
+    """Return the page that the command `neighbors` of explore.md writes."""
+    page = (ROOT / "docs" / "explore.md").read_text("utf8")
+    (command,) = re.findall(
+        r"^python (-m spacy elmo neighbors .*) -o map.html$", page, re.MULTILINE
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "map.html"
+        program = [sys.executable, *shlex.split(command), "-o", str(path)]
+        subprocess.run(program, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        return path.read_bytes()
 
 
 def commands_page() -> str:

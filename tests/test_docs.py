@@ -137,17 +137,25 @@ def little_text(folder: Path) -> None:
         path.write_text("".join(lines[:100]), encoding="utf-8")
 
 
+def trained_pipeline(folder: Path) -> None:
+    """Train the pipeline that the first commands of train.md make."""
+    labelled_files(folder)
+    for command in commands(blocks(DOCS / "train.md")[0]):
+        run(command, "train.md")
+
+
 GIVEN = {
     "README.md": little_text,
     "consumers.md": labelled_files,
     "convert.md": raw_text,
     "train.md": labelled_files,
+    "trained.md": trained_pipeline,
 }
 """A page -> the files that its reader has."""
 
 
 def two_pipelines() -> dict[str, object]:
-    """Return the names of train.md: a pipeline that has an elmo, and the one that the page has trained."""
+    """Return the names of trained.md: a pipeline that has an elmo, and one that is trained."""
     nlp, other = spacy.blank("en"), spacy.load("training/model-best")
     nlp.add_pipe("elmo")
     return {"spacy": spacy, "nlp": nlp, "other": other}
@@ -158,7 +166,7 @@ INSTALLED = dict.fromkeys(
 )
 """A page -> the package in models/ that its reader has installed."""
 
-NAMES = {"train.md": two_pipelines}
+NAMES = {"trained.md": two_pipelines}
 """A page -> the names that each of its blocks of Python starts with."""
 
 

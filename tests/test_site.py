@@ -66,11 +66,4 @@ def test_links_lead_somewhere(site):
 def test_every_name_of_the_api_is_on_its_page():
     page = (ROOT / "docs" / "python.md").read_text("utf8")
     for name in set(spacy_elmo.__all__) - {"__version__"}:
-        assert f"::: spacy_elmo{spacy_elmo._MODULES[name]}.{name}\n" in page
-    setup = (ROOT / "setup.cfg").read_text("utf8")
-    functions = [
-        line.split("= ")[1] for line in setup.splitlines() if line.strip().startswith("spacy-elmo.")
-    ]
-    assert functions
-    for function in functions:
-        assert f"::: {function.replace(':', '.')}\n" in page + "\n"
+        assert f"::: spacy_elmo{spacy_elmo._MODULES[name]}.{name}\n" in page + "\n"

@@ -38,10 +38,10 @@ _Switch: TypeAlias = Annotated[bool, Field(strict=True)]
 
 @dataclass(frozen=True)
 class BiLMConfig:
-    """Hyperparameters that determine the tensors and the computation of a biLM.
+    """Hyperparameters that determine the tensors and the computation of a biLM. The defaults are those of the original
+    model (Peters et al. 2018, section 3.4).
 
-    The defaults are the values of bilm-tf's published 1B Word model (Peters et al. 2018, section 3.4). Three fields
-    select the input of the token encoder (V, d and A are numbers other than 0):
+    Three fields select the input of the token encoder (V, d and A are numbers other than 0):
 
         n_words   word_dim   n_symbols   input
         0         0          0           bytes as characters (bilm-tf)
@@ -55,56 +55,64 @@ class BiLMConfig:
     """
 
     dim: _Width = 4096
-    """Number of cells of each LSTM layer in each direction, C."""
+    """Cells C per LSTM layer and direction."""
     projection: _Width = 512
-    """Width P of a token vector and of the output of each direction. A layer of the biLM has width 2P. If P
-    equals `dim`, the LSTM has a projection matrix only if `square_projections` is true."""
+    """Width P of a token vector and of the output of each direction. A layer of the biLM has width 2P.
+
+    If P equals `dim`, the LSTM has a projection matrix only if `square_projections` is true."""
     layers: Annotated[int, Field(strict=True, ge=1, le=_MAX_LAYERS)] = 2
-    """Number of LSTM layers, L. The output has L + 1 layers, because layer 0 is the context-free token
-    vector."""
+    """LSTM layers L. The biLM has L + 1 layers; layer 0 is the token vector without context."""
     cell_clip: _Clip | None = 3.0
-    """Limit of the magnitude of cell states, applied before the tanh of the cell states; null: no limit."""
+    """Bound of the cell states before their tanh. null: no bound."""
     proj_clip: _Clip | None = 3.0
-    """Limit of the magnitude of the outputs of the LSTM, applied after the projection; null: no limit.
-    Without a projection, the outputs are never limited."""
+    """Bound of the outputs after the projection. null: no bound.
+
+    Without a projection, the outputs are never bounded."""
     skip: _Switch = True
-    """Residual connections: true adds the input of each LSTM layer above the first to its output."""
+    """Residual connection from each LSTM layer to the next.
+
+    It adds the input of each LSTM layer above the first to its output."""
     forget_bias: _Bias = 1.0
-    """Constant that is added to the bias of the forget gate at run time. The constant is 1.0 for weights from
-    bilm-tf, because the bias in bilm-tf's files does not include this constant."""
+    """Number that is added to the bias of the forget gate; the files of bilm-tf do not contain it."""
     n_words: _Rows = 0
-    """Number of rows of the table of word vectors, one row for each word of the vocabulary; 0: no table."""
+    """Rows of the table of word vectors. 0: the input is characters. Pretraining supports only 0."""
     char_dim: Annotated[int, Field(strict=True, ge=0, le=_MAX_WIDTH)] = 16
-    """Width of a character vector."""
+    """Width of a character (byte) vector."""
     filters: Annotated[tuple[tuple[_Characters, _Width], ...], Field(max_length=_MAX_LAYERS)] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
     )  # fmt: skip
-    """Groups of convolution filters: the width of the filters in characters and the number of filters of each
-    group. The outputs of the groups are concatenated in this order."""
+    """Convolutions: width in characters, number of filters.
+
+    The outputs of the groups are concatenated in this order."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Activation of the convolutions, after the maximum over time: "relu" or "tanh". Highway layers always use relu."""
+    """Activation after the maximum over time: "relu" or "tanh".
+
+    Highway layers always use relu."""
     highways: Annotated[int, Field(strict=True, ge=0, le=_MAX_LAYERS)] = 2
-    """Number of highway layers between the convolutions and the projection."""
+    """Highway layers between the convolutions and the projection."""
     max_characters: _Characters = 50
-    """Number of character positions of a word, including the marks for the start and end of the word. A
-    longer word is cut to its first bytes, as in bilm-tf (`data.py`), or to its first code points, as in
-    ELMoForManyLangs (`elmo.py`). ELMoForManyLangs also looks up the word in the word table in its cut
-    form."""
+    """Character positions per word, including two boundary marks; longer words are cut.
+
+    A word is cut to its first bytes, as in bilm-tf (`data.py`), or to its first code points, as in ELMoForManyLangs
+    (`elmo.py`). ELMoForManyLangs also looks up the word in the word table in its cut form."""
     word_dim: Annotated[int, Field(strict=True, ge=0, le=_MAX_WIDTH)] = 0
-    """Width of a word vector. The token encoder projects the word vector, concatenated with the character
-    features (if the model has any), to width P. 0: there is no word table, or its rows are token vectors of
-    width P, without a projection."""
+    """Width of an additional word vector (ELMoForManyLangs).
+
+    The token encoder projects the word vector, concatenated with the character features (if the model has any), to
+    width P. 0: there is no word table, or its rows are token vectors of width P, without a projection."""
     n_symbols: _Rows = 0
-    """Number of rows of the table of code points: one row for each character of the alphabet, and six rows
-    for marks such as the start of a word. 0: characters are bytes."""
+    """Rows of the table of code points (ELMoForManyLangs). 0: characters are bytes.
+
+    There is one row for each character of the alphabet, and six for marks such as the start of a word."""
     square_projections: _Switch = False
-    """Projections with equal input and output widths, after the convolution filters and in the LSTM. AllenNLP
-    and ELMoForManyLangs have them (true), bilm-tf does not (false)."""
+    """Use a projection even if input and output have the same width, as AllenNLP and ELMoForManyLangs do.
+
+    It is after the convolution filters and in the LSTM. bilm-tf has none."""
     unicode_form: UnicodeForm = ""
-    """Unicode normal form ("NFC", "NFD", "NFKC" or "NFKD") to which words are converted; empty: no conversion. See
-    `Spelling`."""
+    """Unicode normal form to which the biLM converts words: "NFC", "NFD", "NFKC" or "NFKD"
+    (docs/pretrain_language.md#spelling). Empty: no conversion."""
     replace: tuple[tuple[str, str], ...] = ()
-    """Characters and their replacements, such as `{"v": "u", "j": "i"}` for Latin."""
+    """Characters and their replacements, such as `{"v": "u", "j": "i"}`."""
 
     def __post_init__(self) -> None:
         values = dict(vars(self))

@@ -28,11 +28,11 @@ _INSIDE = 1  # of ENT_IOB
 def case_and_lines_v1(
     lower: float, upper: float, title: float, lines: float, width: int = 12
 ) -> Augmenter:
-    """Return an augmenter for `@augmenters = "spacy-elmo.case_and_lines.v1"` in a config. It draws anew for each
-    example in each epoch.
+    """Return an augmenter that changes the letter case and the lines of training texts, anew for each example in each
+    epoch (docs/train.md#letter-case-and-line-breaks).
 
     A lemma with a capital letter changes its case with its word. A line break gets the annotation that spaCy gives to
-    whitespace. All other annotation stays as it is; what is missing stays missing.
+    whitespace. All other annotation stays, and what is missing stays missing.
 
     Args:
         lower: probability that the text becomes lower case.

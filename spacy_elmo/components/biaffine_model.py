@@ -57,22 +57,14 @@ def BiaffineParser_v1(
     label_width: int = 64,
     nO: int | None = None,
 ) -> Model[Sentences, Scores]:
-    """Build the network of Dozat and Manning (2017), "Deep Biaffine Attention for Neural Dependency Parsing".
-
-    A bidirectional LSTM reads the vectors of each sentence. For each word, a hidden layer computes four vectors from
-    its outputs: two of the word as a dependent, d for arcs and d' for labels, and two of the word as a head, h and h'.
-    The score of the arc from word i to head j is [d_i ; 1] U h_j, that of label k is [d'_i ; 1] U'_k [h'_j ; 1].
-    As in UDPipe 2 (Straka 2018), the layers before the LSTM can be shared with a tagger. There is no word for the root:
-    the arc from a word to itself has the score of this word as the root.
-
-    The scores of a sentence do not depend on other sentences in the batch: in float32 on a CPU bit for bit, if the C
-    functions were built and the vectors of `tok2vec` do not depend on them.
+    """Build the network of the `biaffine_parser`: a bidirectional LSTM over each sentence, and biaffine scores of arcs
+    and labels.
 
     Args:
-        tok2vec: embedding of words, (n_tokens, width) per Doc.
+        tok2vec: the vectors of the words, (n_tokens, width) per Doc, from any embedding or listener.
         lstm_width: width of the output of the LSTM, both directions together.
-        arc_width: width of the vectors for arcs.
-        label_width: width of the vectors for labels.
+        arc_width: width of the two vectors of a word from which the arcs are scored.
+        label_width: width of the two vectors of a word from which the labels are scored.
         nO: number of labels, which the component sets.
     """
     return Model(
@@ -104,7 +96,17 @@ def init(model: Model[Sentences, Scores], X: Sentences | None = None, Y: Any = N
 def forward(
     model: Model[Sentences, Scores], X: Sentences, is_train: bool
 ) -> tuple[Scores, Callable[[Scores], list[Doc]]]:
-    """Compute the scores of all arcs, and of the labels of some arcs. The callback takes the gradients of both."""
+    """Compute the scores of all arcs, and of the labels of some arcs. The callback takes the gradients of both.
+
+    For each word, a hidden layer computes four vectors from the outputs of the LSTM: two of the word as a dependent, d
+    for arcs and d' for labels, and two of the word as a head, h and h'. The score of the arc from word i to head j is
+    [d_i ; 1] U h_j, that of label k is [d'_i ; 1] U'_k [h'_j ; 1] (Dozat and Manning 2017). As in UDPipe 2 (Straka
+    2018), the layers before the LSTM can be shared with a tagger. There is no word for the root: the arc from a word to
+    itself has the score of this word as the root.
+
+    The scores of a sentence do not depend on other sentences in the batch: in float32 on a CPU bit for bit, if the C
+    functions were built and the vectors of `tok2vec` do not depend on them.
+    """
     tok2vec, lstm = model.layers
     vectors, backprop_vectors = tok2vec(X.docs, is_train)
     flat = model.ops.flatten(vectors)

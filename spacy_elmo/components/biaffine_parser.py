@@ -21,23 +21,12 @@ from .biaffine_model import Scores, Sentences
 
 
 class BiaffineParser(TrainablePipe):
-    """A graph-based dependency parser (Dozat and Manning 2017, "Deep Biaffine Attention for Neural Dependency
-    Parsing"), as in UDPipe 2 (Straka 2018).
+    """The component that `make_biaffine_parser` creates: a graph-based parser as in UDPipe 2 (Straka 2018).
 
-    In each sentence (`doc.sents`), it scores all possible arcs between the words, and takes the tree with the highest
-    sum. Trees can be non-projective and have one root. So unlike spaCy's `parser`, it needs sentences from a component
-    before it, and does not change them. A Doc without sentences is an error (E030), because one tree for all of its
-    sentences would be wrong.
-
-    In training, the sentences are those of the reference, whatever those of the predicted Doc. Words without a gold
-    head are not in the loss, which is the cross-entropy of the heads plus that of the labels of the gold arcs. The
-    network never sees whitespace tokens. They depend on the word before them; on the first word, if they begin the
-    sentence.
-
-    Args:
-        vocab, model, name: as in spaCy's trainable components; the model is a `BiaffineParser_v1`.
-        label_smoothing: share of the probability that the loss distributes over all heads and labels.
-        scorer: the scoring method.
+    A Doc without sentences is an error (E030), because one tree for all of its sentences would be wrong. In training,
+    the sentences are those of the reference, whatever those of the predicted Doc. Words without a gold head are not in
+    the loss, which is the cross-entropy of the heads plus that of the labels of the gold arcs. The network never sees
+    whitespace tokens. They depend on the word before them; on the first word, if they begin the sentence.
     """
 
     def __init__(

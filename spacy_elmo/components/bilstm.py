@@ -23,13 +23,12 @@ _NOT_CLIPPED = Clips(None, None)
 
 
 def BiLSTMEncoder_v1(width: int, depth: int = 2) -> Model[list[Floats2d], list[Floats2d]]:
-    """Build an encoder of bidirectional LSTM layers, for the option `encode` of an embedding.
-
-    Unlike `spacy.TorchBiLSTMEncoder.v1`, it never reads padding, so a sequence has the same vectors whatever else is
-    in its batch. On a CPU, the C functions of the biLM compute it.
+    """Build bidirectional LSTM layers, as the `encode` of an embedding. A text has the same vectors whatever else is in
+    its batch, and averaged parameters (`use_averages`) are averaged here, too. Both are not true of
+    `spacy.TorchBiLSTMEncoder.v1`.
 
     Args:
-        width: width of the output. Half of it comes from each direction.
+        width: width of the output, both directions together.
         depth: number of layers. `[training] dropout` is applied to the output of each.
     """
     layers = [bilstm(width) for _ in range(depth)]

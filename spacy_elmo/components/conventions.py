@@ -60,7 +60,7 @@ _EXPLANATIONS = {
 
 
 class SpacyConventions:
-    """The last component of a packaged pipeline, for programs that were written for spaCy's own pipelines.
+    """The component that `make_spacy_conventions` creates.
 
     - `doc.noun_chunks` reads trees of Universal Dependencies (UD), unless spaCy's iterator of the language does.
     - Whitespace tokens have the tag `_SP`, the part of speech `SPACE`, no morphology, their own text as lemma, and
@@ -68,13 +68,6 @@ class SpacyConventions:
     - `doc.tensor` is the average of the layers of ELMo. So `vector` of Docs, spans and tokens is an ELMo vector, also
       after `as_doc`, merges and `Doc.from_docs`. `similarity` compares these vectors.
     - Labels can be renamed to those of spaCy's English pipelines (OntoNotes and ClearNLP).
-
-    Args:
-        nlp: the pipeline.
-        name: name of the component in the pipeline.
-        labels: "spacy" renames the labels in `CLEARNLP` and `ONTONOTES`. "ud" keeps all labels.
-        similarity: let `similarity` of Docs, spans and tokens compare vectors only. spaCy's own `similarity` is 1.0 for
-            two tokens with the same text. `Doc.to_bytes` warns (W109) that it cannot save this.
     """
 
     def __init__(

@@ -38,7 +38,19 @@ def make_biaffine_parser(
     label_smoothing: float,
     scorer: Callable[..., Any] | None,
 ) -> "BiaffineParser":
-    """Create a `BiaffineParser`."""
+    """Create a dependency parser that scores all arcs of a sentence and takes the best tree (Dozat and Manning 2017,
+    "Deep Biaffine Attention for Neural Dependency Parsing"). Trees have one root, and arcs may cross.
+
+    It reads the sentences of `doc.sents`, which another component before it must set, for example `senter`; a Doc
+    without sentences is an error. In training, it reads the sentences of the training data. Words without a head in the
+    training data do not count. Whitespace depends on the word before it.
+
+    Args:
+        model: the network.
+        label_smoothing: share of the probability of the gold head and of the gold label that the loss gives to all
+            heads and labels alike.
+        scorer: the scoring method.
+    """
     # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .biaffine_parser import BiaffineParser
 
@@ -70,7 +82,18 @@ def make_normalizing_lemmatizer(
     upstream: str | None,
     scorer: Callable[..., Any] | None,
 ) -> "NormalizingLemmatizer":
-    """Create a `NormalizingLemmatizer`. All options but `upstream` are those of spaCy's `trainable_lemmatizer`."""
+    """Create spaCy's `trainable_lemmatizer` with edit trees for normalized words. All options but `upstream` are those
+    of `trainable_lemmatizer`.
+
+    A tree lowercases the word if the lemma has no capital letters, so "Books", "Cats" and "books" have one label. Of
+    the `top_k` most probable trees, the component takes the first that makes a lemma of the training data. If there is
+    none, it takes the first that applies to the word. Words that a component before it tagged as proper nouns (`PROPN`)
+    keep their case if one of these trees keeps it and the word is not in capitals.
+
+    Args:
+        upstream: name of the `elmo` component. Words are converted to the spelling of its biLM, for example Latin `v`
+            to `u`. null: words keep their spelling. Use null if your lemmas have letters that this spelling replaces.
+    """
     from .lemmatizer import NormalizingLemmatizer
 
     return NormalizingLemmatizer(
@@ -107,7 +130,13 @@ def make_lexicon_morphologizer(
     scorer: Callable[..., Any] | None,
     label_smoothing: float,
 ) -> "LexiconMorphologizer":
-    """Create a `LexiconMorphologizer`. The options are those of spaCy's `morphologizer`."""
+    """Create spaCy's `morphologizer` with another choice among the analyses, for small treebanks. The options are those
+    of `morphologizer`.
+
+    An analysis is a part of speech with features. The component takes the one with the highest product of its
+    probability and the probability of its part of speech. If the word has the analysis in the training data, in the
+    same spelling, the product counts ten times as much.
+    """
     from .morphologizer import LexiconMorphologizer
 
     return LexiconMorphologizer(
@@ -129,7 +158,14 @@ def make_lexicon_morphologizer(
 def make_spacy_conventions(
     nlp: Language, name: str, labels: Literal["ud", "spacy"], similarity: bool
 ) -> "SpacyConventions":
-    """Create the component that makes a pipeline behave like spaCy's own. See `SpacyConventions`."""
+    """Create the last component of a packaged pipeline. It makes the pipeline behave as programs for spaCy expect
+    (docs/programs.md).
+
+    Args:
+        labels: "spacy" renames labels to those of spaCy's English pipelines: `obj` to `dobj`, `PER` to `PERSON`.
+        similarity: `similarity` compares vectors only. false: spaCy's own, which is 1.0 for two tokens with the same
+            text. `Doc.to_bytes` warns (W109) that it cannot save this.
+    """
     from .conventions import SpacyConventions
 
     return SpacyConventions(nlp, name, labels, similarity)

@@ -32,8 +32,8 @@ class KernelOps(NumpyOps):
 
 
 def kernel_products_v1() -> Callable[[Language], Language]:
-    """Return the callback `kernel_products`, for `@callbacks = "spacy-elmo.kernel_products.v1"` at
-    `[nlp.after_pipeline_creation]` in a config."""
+    """Return the callback that lets the C kernels multiply the matrices of a pipeline's layers
+    (docs/speed.md#make-it-faster)."""
     return kernel_products
 
 

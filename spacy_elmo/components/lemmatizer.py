@@ -24,22 +24,11 @@ from ..bilm.spelling import AS_GIVEN, Spelling
 
 
 class NormalizingLemmatizer(EditTreeLemmatizer):
-    """spaCy's `trainable_lemmatizer`, with edit trees that apply to normalized words.
+    """The component that `make_normalizing_lemmatizer` creates.
 
-    In spaCy, each capital letter needs its own edit trees: the tree from "Books" to "book" replaces "B" by
-    "b", so it does not apply to "Cats" or "books". Here the three words have one label, which lowercases the
-    word and removes the "s". The labels of UDPipe 2 also consist of a change of case and an edit of the
-    letters (Straka 2018, "UDPipe 2.0 Prototype at CoNLL 2018 UD Shared Task"). If the component has an
-    `upstream`, words are also converted to the spelling of its biLM, for example Latin "v" to "u".
-
-    Of the `top_k` most probable trees, the component takes the first that makes a lemma of the training data. If there
-    is none, it takes the first that applies to the word. For proper nouns (`token.pos`, from a component before it),
-    trees that keep the case go first.
-
-    Args:
-        upstream: name of the `elmo` component whose biLM has the spelling; None: keep the spelling of the
-            words.
-        vocab, model, name, options: the arguments of `EditTreeLemmatizer`.
+    In spaCy, each capital letter needs its own edit trees: the tree from "Books" to "book" replaces "B" by "b". The
+    labels of UDPipe 2, like ours, consist of a change of case and an edit of the letters (Straka 2018, "UDPipe 2.0
+    Prototype at CoNLL 2018 UD Shared Task").
     """
 
     def __init__(

@@ -16,15 +16,8 @@ KNOWN = 10
 
 
 class LexiconMorphologizer(Morphologizer):
-    """spaCy's `morphologizer`, with a better choice among many analyses.
-
-    An analysis is a part of speech with features. A small treebank has few examples of each, so the network is
-    often not sure. The component takes the analysis with the highest product of
-
-    * the probability of the analysis,
-    * the probability of its part of speech, which is the sum over all analyses that have it,
-    * `KNOWN`, if the word has the analysis in the training data.
-    """
+    """The component that `make_lexicon_morphologizer` creates. A small treebank has few examples of each analysis, so
+    the network is often not sure."""
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], **options: Any) -> None:
         """Make the labels, and initialize the model; see `Morphologizer.initialize`."""

@@ -19,12 +19,26 @@ REQUIREMENT = "ufal.udpipe>=1.4,<2"
 
 
 def udpipe_tokenizer_v1(sentences: bool = True) -> Callable[[Language], "UDPipeTokenizer"]:
-    """Return a function that creates a `UDPipeTokenizer`, for `@tokenizers = "spacy-elmo.UDPipeTokenizer.v1"` at
-    `[nlp.tokenizer]` in a config.
+    """Return a function that creates the tokenizer of a treebank. It finds words and sentences with a model of UDPipe
+    1, which the treebank project trains (projects/treebank/README.md).
+
+    `path` in `[initialize.tokenizer]` is the file of the model, which training reads once: the saved pipeline contains
+    it. The tokenizer needs `pip install "spacy-elmo[udpipe]"`, and packages of pipelines require `ufal.udpipe`.
+
+    - The Doc has the words of the treebank and nothing else, because the other components learned from these. Line
+      breaks and other whitespace are no tokens. `doc.text` has one space in the place of each run of whitespace, and
+      none at the start.
+    - A multiword token becomes its words. Welsh "i'r" (to the) is "i yr" in `doc.text`. If the words are parts of the
+      token, as "do" and "n't" are of "don't", `doc.text` has the token.
+    - `doc._.source_text` is the text as it was. `doc._.source_offsets`, an int32 array (tokens, 2), has the characters
+      of it that each token stands for: from the first number to before the second. All words of a multiword token have
+      the same two numbers.
+    - The sentences are set, and spaCy's parser keeps to them. An empty line always ends a sentence, a line break alone
+      does not. To use your own words and sentences, give the pipeline a `Doc` with `words` and `sent_starts`.
 
     Args:
-        sentences: false: the tokenizer finds words only, and starts a sentence only after an empty line. A component,
-            such as `senter`, finds the others. It knows words, which text without punctuation needs.
+        sentences: false: the tokenizer starts a sentence only after an empty line, and a component, such as `senter`,
+            finds the others. Take it for text without punctuation.
     """
     return functools.partial(_create, sentences=sentences)
 
@@ -40,17 +54,7 @@ def _create(nlp: Language, *, sentences: bool) -> "UDPipeTokenizer":
 class UDPipeTokenizer(DummyTokenizer):
     """The tokenizer of a UDPipe 1 model, with the words and sentences of the treebank that it was trained on.
 
-    The Doc has the words of the treebank only, because the components behind it learned from these: whitespace is never
-    a token. `doc.text` is the text with one space for each run of whitespace and none at its start. For a multiword
-    token, such as Welsh "i'r" (to the), it has the words, "i yr", unless they are parts of the token: "do" and "n't" of
-    "don't". So each Doc has
-
-    - `doc._.source_text`: the text, unchanged.
-    - `doc._.source_offsets`: int32 (tokens, 2), the characters of the text that a word stands for, from the first to
-      before the second number. All words of a multiword token have those of the token.
-
-    Each word has `is_sent_start` True or False, and spaCy's parser keeps to these sentences. An empty line ends a
-    sentence, and a line break alone does not. Without `sentences`, `is_sent_start` is True after an empty line, False
+    `udpipe_tokenizer_v1` describes its Docs. Without `sentences`, `is_sent_start` is True after an empty line, False
     inside a multiword token, and otherwise unknown.
 
     Args:

@@ -48,13 +48,11 @@ def make_elmo(
     store: Store,
     cache_mb: float,
 ) -> "Elmo":
-    """Create the `elmo` component, with the options in `ElmoOptions`. The weights are loaded later, at their first
-    use.
+    """Create the component that computes the layers of a biLM and stores them on Docs, for the attributes `_.elmo` and
+    `_.elmo_layers`. The weights are loaded at their first use.
 
     Args:
-        nlp: the pipeline.
-        name: name of the component in the pipeline.
-        model: a `spacy-elmo.BiLM.v1`.
+        model: the biLM, a `spacy-elmo.BiLM.v1`.
     """
     # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .component import Elmo, PipelineRef

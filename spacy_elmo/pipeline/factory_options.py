@@ -35,31 +35,25 @@ class BiLMOptions(NotSaved):
     with the model, because saved options would override the config."""
 
     weights: str | None = AUTO
-    """Name of a bundled or installed biLM, or path of a weights file. "auto": the default biLM for the
-    pipeline's language; the name of this biLM is written into the pipeline's config. null: random weights
-    of the original size, which `nlp.initialize` draws."""
+    """Name of a bundled or installed biLM, or path of a weights file. "auto" selects the biLM of the pipeline's
+    language: `en_base_v2` for English, otherwise an installed package (docs/languages.md). The name of this biLM is
+    written to the config. null: random weights of the original size, which `nlp.initialize` draws."""
     frozen: bool = True
-    """True: training does not change the biLM. This is the default, because the weighted sum of the layers
-    already gives most of the gain for a task, and because the layers of training Docs are then computed only
-    once, in the first epoch."""
+    """Do not train the biLM (docs/train.md#freeze-or-fine-tune)."""
     lr_scale: float = 1.0
-    """Factor of the learning rate for the weights of a biLM that is not frozen. A factor of 0.1 changes a biLM that
-    was trained on much text only a little (docs/train.md)."""
+    """Factor of the learning rate for a biLM that is not frozen."""
     get_spans: SpanGetter | None = None
-    """Function that returns the spans of each Doc. The biLM processes each span as a separate sequence. null:
-    the spans are sentences. A rule finds these sentences without annotation, so training and prediction use
-    the same sequences."""
+    """Function that splits a Doc into the sequences of the biLM. null: sentences by a rule that uses no annotation, so
+    they are the same in training and prediction."""
     dtype: StoredDType = "float32"
-    """Data type of the layers on Docs and in the cache; "float16" needs half the memory. Listeners get the
-    rounded values in training and prediction, and compute in float32. `_.elmo` is always float32."""
+    """Data type of the layers on Docs and in the cache. "float16" halves their memory. Listeners and `_.elmo` use
+    float32 in both cases."""
     start: Start = "zero"
-    """Start state of the LSTMs in every sequence: "zero", as in `pretrain`, or "warm", a mean state that
-    `spacy elmo convert --warm` has stored in the weights file. "warm" suits a biLM whose LSTM state was kept
-    from one batch to the next during pretraining."""
+    """State of the LSTMs at the start of each sequence. "warm": the mean state that was estimated for a converted model
+    (docs/convert.md#start-state)."""
     precision: Precision = "float32"
-    """Data type of the matrix products while the biLM is not being trained: "float32" or "bfloat16". A
-    frozen biLM also uses this type while other components are trained. docs/speed.md compares both types. A
-    copy of the weights for fast products needs extra memory."""
+    """Data type of the matrix products in prediction, and of a frozen biLM in training: "float32" or "bfloat16". Only
+    float32 is exact. bfloat16 is slower on a CPU that has no instructions for it (docs/speed.md)."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +61,11 @@ class ElmoOptions(BiLMOptions):
     """Options of the `elmo` component: the options of the biLM, and options for the storage of layers."""
 
     store: Store = "layers"
-    """Vectors that the component stores on Docs: "layers" (all layers of the biLM), or "average" (only the
-    average of the layers, `_.elmo`). With "average", no other component can use the layers in a listener."""
+    """What is stored on a Doc: "layers" or "average". "average" stores only `_.elmo`, so no component can listen. To
+    store nothing after the last component, use a `doc_cleaner` (docs/faq.md#does-nlppipetexts-n_process2-work)."""
     cache_mb: float = 1000
-    """Size in megabytes of a cache of layers. With a cache, a frozen biLM computes the layers of training Docs
-    only in the first epoch and, if space is left, those of dev Docs only in the first evaluation."""
+    """Megabytes for the layers that a frozen biLM keeps between epochs: those of the training Docs and, if space is
+    left, of the development set."""
 
 
 def default_options(options: type) -> dict[str, Any]:

@@ -31,23 +31,24 @@ class _Section(BaseModel):
 
 
 class Paths(_Section):
-    """Paths of the text (see `text.passages.passages` and `text.reading.text_files`) and of the initial weights."""
+    """Paths of the text and of other weights."""
 
     raw_text: str | None = None
-    """Training text: a file, a directory or a glob pattern. Required unless `corpus` is given."""
+    """Training text in UTF-8: a file, a folder or a glob pattern (docs/pretrain.md#text). Required unless you set
+    `corpus`."""
     dev_text: str | None = None
-    """Held-out text, as a file, directory or glob pattern. Null: 1 % of the documents of `raw_text` are held
-    out, or more, until they have 100 sentences. A hash with the seed `prepare.seed` chooses the documents.
-    """
+    """Held-out text, in the same formats. null: 1 % of the documents of `raw_text`, at least 100 sentences, selected by
+    a seeded hash."""
     corpus: str | None = None
-    """Folder that the command `prepare` has written: the corpus as word ids. Null: the run first tokenizes
-    `raw_text`, and writes the word ids to the subfolder `corpus` of its output folder."""
+    """Output folder of `prepare`, which replaces `raw_text`, `dev_text` and `[prepare]`. null: `pretrain` first
+    prepares `raw_text` in the subfolder `corpus` of its output folder."""
     init: str | None = None
-    """Initial weights: a weights file, or the name of a bundled or installed biLM, whose network `[model]` describes.
-    The rows of its head are copied for all words that are in both vocabularies. Null: random weights."""
+    """Initial weights: a weights file, or the name of a bundled or installed biLM (`--init`). null: random weights.
+
+    `[model]` must describe its network. The rows of its head are copied for all words that are in both vocabularies."""
     teacher: str | None = None
-    """A larger biLM whose predictions the run imitates: a weights file with a head, or the name of a bundled biLM. The
-    run has its vocabulary, so `training.vocab_size` must be null, and `training.negatives` a number."""
+    """A larger biLM whose predictions the run imitates (docs/pretrain_further.md#a-smaller-model): a weights file with
+    a softmax, or the name of a bundled biLM. Needs `vocab_size = null` and a number of `negatives`."""
 
     def text_files(self) -> dict[str, list[Path]]:
         """Return {path or pattern in the setting: text files} for `raw_text` and, if it is given, `dev_text`."""
@@ -65,13 +66,13 @@ class Prepare(_Section):
     lang: str = "en"
     """Language of the spaCy tokenizer."""
     tokenizer: dict[str, Any] | None = None
-    """Section `[nlp.tokenizer]` of the pipelines that will use the weights. Null: the default of the language."""
+    """The `[nlp.tokenizer]` block of the pipelines that will use the weights. null: the tokenizer of the language."""
     tokenized: bool = False
-    """True: the text is already tokenized, as words separated by spaces and one sentence per line."""
+    """The text is already tokenized: spaces between words, one sentence per line."""
     n_process: int = Field(default=1, ge=-1)
-    """Number of processes that tokenize; -1: one per core. It changes no result."""
+    """Number of processes that tokenize. -1: one per core. It does not change the result."""
     seed: int = Field(default=0, ge=0, lt=2**63)
-    """Seed of the hash that chooses the held-out documents."""
+    """Seed of the selection of held-out documents."""
 
     @field_validator("n_process")
     @classmethod
@@ -106,48 +107,57 @@ _LIMITS = ("max_steps", "max_epochs", "max_tokens", "max_minutes")
 
 
 class Training(_Section):
-    """Settings of the optimization. At least one of the four limits (`max_...`) is required. The first ends the run."""
+    """Settings of the optimization. At least one of the four limits (`max_...`) is required. The run ends at the first
+    limit that it reaches."""
 
     max_steps: int | None = Field(default=None, ge=1)
+    """Limit in steps."""
     max_epochs: int | None = Field(default=None, ge=1)
+    """Limit in epochs (passes over the text)."""
     max_tokens: int | None = Field(default=None, ge=1)
+    """Limit in training words."""
     max_minutes: float | None = Field(default=None, gt=0)
-    """Limit of the minutes in training steps, over all resumed parts. Without another limit, the learning rate has no
+    """Limit in minutes of training steps, over all resumed parts. Without another limit, the learning rate has no
     cooldown, because the number of steps is unknown."""
     seed: int = Field(default=0, ge=0, lt=2**63)
+    """Seed of the weights, the batches and the sampled words."""
     vocab_size: int | None = Field(default=50_000, ge=4)
-    """Number of softmax classes: `<S>`, `</S>`, `<UNK>` and the most frequent words of the corpus. Null: the
-    vocabulary of `paths.teacher`, or, without a teacher, of `paths.init`."""
+    """Classes of the softmax, including `<S>`, `</S>` and `<UNK>`. null: the vocabulary of `paths.teacher`, or without
+    a teacher of `paths.init`."""
     negatives: int | None = Field(default=2048, ge=1)
-    """Number of negative samples per training step and direction. Null: the full softmax."""
+    """Words sampled per step and direction for the softmax. null: the full softmax, which is slower."""
     batch_tokens: int = Field(default=4096, ge=1)
-    """Number of words in the batch of one training step, which is divided among the processes."""
+    """Words per step, over all processes."""
     max_length: int = Field(default=100, ge=1)
-    """Largest number of words of a training sentence. Longer sentences are split into several sentences."""
+    """Maximum length of a training sentence in words; longer sentences are split."""
     optimizer: Literal["adamw", "adagrad", "muon"] = "adamw"
-    """The paper used Adagrad. "muon" updates the large matrices with Muon and all other parameters with AdamW."""
+    """"adamw", "adagrad" (as in the paper) or "muon", which orthogonalizes the updates of the large matrices and uses
+    AdamW for the rest."""
     learn_rate: float = Field(default=3e-3, gt=0)
-    """Peak learning rate, after `warmup_steps` steps and until the cooldown."""
+    """Learning rate between warm-up and cooldown."""
     warmup_steps: int = Field(default=200, ge=0)
+    """Steps in which the learning rate rises to `learn_rate`."""
     cooldown: float = Field(default=0.2, ge=0, le=1)
-    """Share of the steps, at the end, in which the learning rate falls linearly to a hundredth of the peak."""
+    """Last share of the run, in which the learning rate falls linearly to a hundredth of `learn_rate`."""
     grad_clip: float = Field(default=1.0, gt=0)
-    """Maximum global norm of the gradient of the mean loss per target. A longer gradient is scaled down."""
+    """Maximum norm of the gradient of the mean loss per target."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout rate on the input of each LSTM layer and on the output of the top layer (bilm-tf: 0.1)."""
+    """Dropout rate of the input of each LSTM layer and of the top output (bilm-tf: 0.1). Only repeated text needs it
+    (docs/pretrain.md#dropout)."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Data type of the matrix products; "auto": bfloat16 if the machine has instructions for it. Parameters, states and
-    sums are always float32. A resumed run keeps the type in its checkpoint."""
+    """Data type of the matrix products. "auto": bfloat16 if the machine has instructions for it, otherwise float32.
+
+    Parameters, states and sums are always float32. A resumed run keeps the type in its checkpoint."""
     log_every: int = Field(default=10, ge=1)
-    """Number of training steps between two rows of the training log."""
+    """Steps between two log lines."""
     eval_every: int = Field(default=200, ge=1)
-    """Number of steps between two evaluations on held-out text. The best model is saved as `model-best`."""
+    """Steps between two evaluations. The model with the best held-out perplexity is `model-best`."""
     patience: int | None = Field(default=None, ge=1)
-    """The run ends, without a cooldown, after this number of steps without a better held-out perplexity."""
+    """The run ends, without a cooldown, after this many steps without a better perplexity."""
     eval_tokens: int = Field(default=20_000, ge=1)
-    """Number of held-out words in each evaluation: always the first, so the results can be compared."""
+    """Held-out words per evaluation; every evaluation uses the same words."""
     save_every: int = Field(default=200, ge=1)
-    """Number of steps between two checkpoints."""
+    """Steps between two checkpoints."""
 
     @property
     def limited(self) -> bool:

@@ -29,9 +29,8 @@ _CPU = torch.device("cpu")
 
 
 def BiLM_v1() -> Model[list[Doc], list[Floats3d]]:
-    """Build a thinc model that computes the layers of each Doc with a biLM, whose sizes come with its weights.
-
-    The output for each Doc is (layers, n_tokens, width), with zeros for whitespace tokens.
+    """Build the biLM of `elmo` and of `spacy-elmo.ElmoTok2Vec.v1`. It computes the layers of each Doc, (layers,
+    n_tokens, width), with zeros for whitespace tokens. The sizes come with the weights.
     """
     shim = BiLMShim()
     return Model(

@@ -54,21 +54,23 @@ def window_spans(docs: Sequence[Doc], *, size: int, stride: int) -> list[list[Sp
 
 
 def sents_v1() -> SpanGetter:
-    """Return the span getter `sentence_spans`, for `@misc = "spacy-elmo.sents.v1"` in a config. The component
-    that sets the sentences must run before `elmo`. So for training, list that component in
-    `annotating_components`."""
+    """Return the span getter that takes the sentences of `doc.sents`. The component that sets them must run before
+    `elmo`; for training, list it in `annotating_components`."""
     return sentence_spans
 
 
 def doc_v1() -> SpanGetter:
-    """Return the span getter `whole_docs`, for `@misc = "spacy-elmo.doc.v1"` in a config."""
+    """Return the span getter that takes a whole Doc as one sequence."""
     return whole_docs
 
 
 def windows_v1(size: int, stride: int) -> SpanGetter:
-    """Return the span getter `window_spans` with this size and stride, for `@misc = "spacy-elmo.windows.v1"`
-    in a config. The biLM computes a vector for each token in each window. A token in several windows gets the
-    mean of these vectors."""
+    """Return a span getter that splits a Doc into windows. A token in several windows gets the mean of its vectors.
+
+    Args:
+        size: tokens per window.
+        stride: tokens from the start of one window to the start of the next, at most `size`.
+    """
     if not 1 <= stride <= size:
         raise ValueError(
             f"Impossible windows of size = {size} with stride = {stride}: stride must be at least 1 and at most size,"
@@ -79,9 +81,8 @@ def windows_v1(size: int, stride: int) -> SpanGetter:
 
 
 def wrapped_v1() -> SpanGetter:
-    """Return the default span getter for text whose lines are wrapped at a width, for
-    `@misc = "spacy-elmo.wrapped.v1"` in a config. A newline ends a sentence only beside another newline. By default,
-    each line is read alone."""
+    """Return the default span getter for text whose lines are wrapped at a width: a line break ends a sentence only
+    beside another line break (docs/faq.md#how-does-the-bilm-split-a-doc-into-sentences)."""
     return wrapped_spans
 
 

@@ -18,21 +18,15 @@ def ElmoEnhanced_v1(
     input: Model[list[Doc], list[Floats2d]] | None = None,
     output: Model[list[Doc], list[Floats2d]] | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build an encoder with ELMo vectors concatenated to the embeddings x of the tokens, to the outputs h of
-    the encoder, or to both: [x ; ELMo] -> encode -> [h ; ELMo] (Peters et al. 2018, section 3.3).
-
-    The output is (n_tokens, width) per Doc. The input of `encode` is projected to the width that `encode`
-    expects (see `project_to_width`). The layers `input` and `output` have separate scalar mixes, and are the refs
-    "input" and "output" of the model.
+    """Build the network of the paper around any embedding and encoder of spaCy: `[x ; ELMo] -> encode -> [h ; ELMo]`
+    (Peters et al. 2018, section 3.3), (n_tokens, width) per Doc. Set `input`, `output` or both. The input is projected
+    to the width that `encode` expects.
 
     Args:
-        encode: the encoder that computes h, such as `spacy.TorchBiLSTMEncoder.v1`.
-        embed: the layer that computes x, such as `spacy.MultiHashEmbed.v2`; null: the input of `encode` is
-            only the ELMo vectors.
-        input: an `ElmoListener_v1` or `ElmoTok2Vec_v1` with the ELMo vectors for the input; null: the input
-            of `encode` is only x.
-        output: an `ElmoListener_v1` or `ElmoTok2Vec_v1` with the ELMo vectors for the output; null: the
-            output is only h.
+        encode: the encoder, whose output is h, such as `spacy-elmo.BiLSTMEncoder.v1`.
+        embed: the embedding, whose output is x, such as `spacy.MultiHashEmbed.v2`. null: ELMo is the only input.
+        input: the ELMo vectors beside x: a `spacy-elmo.ElmoListener.v1` or `spacy-elmo.ElmoTok2Vec.v1`. null: none.
+        output: the ELMo vectors beside h, with a mix of their own. null: none.
     """
     if input is None and output is None:
         raise ValueError(

@@ -103,13 +103,12 @@ def ElmoListener_v1(
     dropout: float = 0.0,
     l2: float = 0.0,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a layer that outputs the vectors of an earlier `elmo` component of the pipeline, (n_tokens,
-    width) per Doc. `MixOptions` describes `layers`, `dropout` and `l2`.
+    """Build the layer that gives a component the vectors of an earlier `elmo`, (n_tokens, width) per Doc.
 
     Args:
-        width: width of the biLM's layers; null: the width of the `elmo` component's biLM, which
-            `nlp.initialize` looks up and which is saved with the model.
-        upstream: name of the `elmo` component; "*": the only `elmo` component before the listener.
+        width: width of the vectors. null: the width of the biLM. Set it for the entity linker, because spaCy needs the
+            width before the biLM is loaded.
+        upstream: name of the `elmo` component. "*": the only one before this component.
     """
     return Model(
         "elmo-listener",

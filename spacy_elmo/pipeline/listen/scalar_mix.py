@@ -24,16 +24,14 @@ class MixOptions(NotSaved):
     are not saved with the model, because saved options would override the config."""
 
     layers: LayerChoice = "mix"
-    """Combination of the layers: "mix" (the weighted sum γ Σ softmax(s)_l h_l over the layers h_l, where the
-    scalars s and γ are learned), "average", "top" (only the last layer), or the index of one layer (0 is the
-    context-free layer)."""
+    """"mix" learns a softmax weight per layer and a scale, as in the paper. Other values: "average", "top", or the
+    number of a layer (layer 0 has no context)."""
     dropout: float = 0.0
-    """Dropout rate of the output values in training. The setting `dropout` in the `[training]` block of the
-    config does not change this rate."""
+    """Dropout rate of the vectors in training. `[training] dropout` does not change it."""
     l2: float = 0.0
-    """The regularization weight λ of Peters et al. (2018). The term λ Σ s², where s are the learned scalars of
-    "mix", is added to the loss of each batch, and draws the mix towards the average. In the paper, the loss
-    is a mean. In most spaCy components, the loss is a sum over words, so λ = 1 has hardly any effect."""
+    """Strength of the regularization that pulls the layer weights towards the average, λ in the paper. It needs larger
+    values than there, because spaCy's losses are sums over the words of a batch: on the sample corpus, 1 has no visible
+    effect, and 1000 keeps the average."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1:

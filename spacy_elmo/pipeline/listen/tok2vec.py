@@ -34,13 +34,16 @@ def ElmoTok2Vec_v1(
     l2: float = 0.0,
     width: int | None = None,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Build a thinc layer with its own biLM and scalar mix, which needs no `elmo` component. The output is
-    (n_tokens, width) per Doc. `BiLMOptions` and `MixOptions` describe the other options.
+    """Build a layer with a biLM of its own and the learned average of its layers, (n_tokens, width) per Doc
+    (docs/consumers.md#a-bilm-inside-the-component). The other options are those of `elmo` and of
+    `spacy-elmo.ElmoListener.v1`, with the same defaults.
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
-        width: width of the biLM's layers; null: the width is read when the biLM is loaded, which is too late
-            for the layers of an entity linker.
+        weights: name of a biLM, or path of a weights file. You must set it: "auto" does not work here, because the
+            layer does not know the language of the pipeline.
+        width: width of the vectors. null: the width of the biLM. Set it in an entity linker whose only input is this
+            layer.
     """
     configure(bilm, BiLMOptions(weights, frozen, lr_scale, get_spans, dtype, start, precision))
     return _chain(bilm, scalar_mix(MixOptions(layers, dropout, l2)), width)
