@@ -48,7 +48,6 @@ def test_config_is_the_pipeline(weights, tmp_path, monkeypatch):
     assert config["components"]["elmo"]["weights"] == str(weights)
     # Every setting is shown.
     assert config["components"]["elmo"]["frozen"] is True
-    assert "max_characters" in config["components"]["elmo"]["model"]
     monkeypatch.chdir("/")
     nlp = spacy.util.load_model_from_config(config, auto_fill=False)
     assert nlp("Hei maailma.")._.elmo.shape == (3, 10)
