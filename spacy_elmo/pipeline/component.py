@@ -21,7 +21,7 @@ from thinc.types import Floats2d, Floats3d
 
 from ..bilm.spelling import Spelling
 from .encode import shim
-from .encode.encoder import shim_of
+from .encode.encoder import configure, shim_of
 from .factory_options import BiLMOptions, ElmoOptions, default_options
 from .layer_source import ComputedLayers, LayerSource
 from .listen.listener import is_listener, state_of
@@ -29,8 +29,6 @@ from .listen.tok2vec import ReplaceListenerConfig, replace_listener
 from .pipeline_meta import credit_weights
 from .store import cache
 from .store.extensions import install_extensions
-
-_DEFAULTS = ElmoOptions()
 
 
 def _could_listen(nlp: Language, name: str) -> bool:
@@ -71,10 +69,10 @@ class Elmo(TrainablePipe):
 
     Args:
         vocab: the pipeline's vocabulary.
-        model: a `spacy-elmo.BiLM.v1` on which `encoder.configure` has set the same options.
+        model: a `spacy-elmo.BiLM.v1`.
         name: name of the component in the pipeline.
         options: the options of the component, which `factory_options.py` describes.
-        pipeline: reference to the pipeline that contains the component; None: the pipeline is unknown.
+        pipeline: reference to the pipeline that contains the component.
         is_auto: True if the config has `weights = "auto"`, for which `options` has the name of a biLM.
     """
 
@@ -82,16 +80,17 @@ class Elmo(TrainablePipe):
         self,
         vocab: Vocab,
         model: Model[list[Doc], list[Floats3d]],
-        name: str = "elmo",
+        name: str,
         *,
-        options: ElmoOptions = _DEFAULTS,
-        pipeline: PipelineRef | None = None,
-        is_auto: bool = False,
+        options: ElmoOptions,
+        pipeline: PipelineRef,
+        is_auto: bool,
     ) -> None:
         super().__init__(vocab, model, name)
+        configure(model, options)
         self.source = LayerSource(model, options, name)
         self._options = options
-        self._pipeline = pipeline or PipelineRef()
+        self._pipeline = pipeline
         self._is_auto = is_auto
         self._is_in_config = False
         self._losses: dict[str, float] = {}

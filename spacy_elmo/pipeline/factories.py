@@ -56,7 +56,6 @@ def make_elmo(
     """
     # Imported here, because spaCy imports this module whenever it starts, and these modules take time.
     from .component import Elmo, PipelineRef
-    from .encode.encoder import configure
 
     is_auto = weights == AUTO
     options = ElmoOptions(
@@ -70,5 +69,4 @@ def make_elmo(
         store=store,
         cache_mb=cache_mb,
     )
-    configure(model, options)
     return Elmo(nlp.vocab, model, name, options=options, pipeline=PipelineRef(nlp), is_auto=is_auto)

@@ -1,5 +1,5 @@
-"""Functions that list the configs for `spacy train` in this package, add components with a listener to a pipeline, and
-add elmo to a config."""
+"""Functions that list the configs in this package, add components with a listener to a pipeline, and add elmo to a
+config for `spacy train`."""
 
 from __future__ import annotations
 

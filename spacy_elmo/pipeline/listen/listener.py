@@ -126,7 +126,7 @@ def is_listener(model: Model) -> bool:
 
 
 def state_of(listener: Model) -> ListenerState:
-    """Return the `ListenerState` of a listener: its settings, and its link to an `elmo` component."""
+    """Return the `ListenerState` of a listener: its settings, and its links to `elmo` components."""
     return listener.attrs[_SENTINEL]
 
 

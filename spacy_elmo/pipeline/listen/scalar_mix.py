@@ -64,7 +64,7 @@ def init(model: Model, X: list[Floats3d] | None = None, Y: Any = None) -> None:
     layers, _, width = X[0].shape
     model.set_dim("nL", layers)
     model.set_dim("nO", width)
-    _chosen_layer(model, layers)
+    _chosen_layer(model, layers)  # raises an error if the biLM has no such layer
     if "scalars" in model.param_names:
         model.set_param("scalars", model.ops.alloc1f(layers))
         model.set_param("scale", model.ops.alloc1f(1))

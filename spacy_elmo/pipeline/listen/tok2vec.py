@@ -102,7 +102,7 @@ class ReplaceListenerConfig:
     upstream: str
     """Name of the `elmo` component to which the listener is linked."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Options of the biLM in the config of the `elmo` component."""
+    """The `BiLMOptions` of the `elmo` component, with the config block of `get_spans` in place of its function."""
 
     def __call__(self, bilm: dict[str, Any], consumer: dict[str, Any]) -> dict[str, Any]:
         """Return the config block of the `ElmoTok2Vec_v1` that replaces a listener.
