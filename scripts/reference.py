@@ -89,7 +89,7 @@ def section(name: str, function: Callable[..., Any]) -> str:
             described = {each.name: each.description for each in part.value}
     defaults = (
         Language.get_factory_meta(name).default_config
-        if function.__name__.startswith("make_")
+        if Language.has_factory(name)
         else {name: p.default for name, p in inspect.signature(function).parameters.items()}
     )
     rows = {option: (defaults[option], meaning) for option, meaning in described.items()}

@@ -20,6 +20,7 @@ Augmenter = Callable[[Language, Example], Iterator[Example]]
 Case = Callable[[str], str]
 
 _STRUCTURE = [ENT_IOB, ENT_TYPE, ENT_KB_ID, ENT_ID, HEAD, DEP, SENT_START]
+_HEAD = _STRUCTURE.index(HEAD)
 # No entity; depends on the token before; begins no sentence.
 _LINE_BREAK = np.array([2, 0, 0, 0, -1, dep, -1])
 _INSIDE = 1  # of ENT_IOB
@@ -92,12 +93,12 @@ def _changed(gold: Doc, case: Case, breaks: set[int]) -> Doc:
     spaces = [bool(token.whitespace_) for token in old]
     attributes = [*_STRUCTURE, "TAG", "POS", "MORPH", "LEMMA"]
     values: Any = gold.to_array(attributes)[[token.i for token in old]].astype("int64")
-    values[:, 4] = [new[token.head.i] - place for place, token in enumerate(old)]
+    values[:, _HEAD] = [new[token.head.i] - place for place, token in enumerate(old)]
     line_break = _LINE_BREAK * [gold.has_annotation(name) for name in _STRUCTURE]
     added = [new[number] - 1 for number in breaks]
     for place in added:
         words[place], spaces[place] = "\n", False
-        first = 4 if values[place, 0] == _INSIDE else 0
+        first = _HEAD if values[place, 0] == _INSIDE else 0
         values[place, first : len(_STRUCTURE)] = line_break[first:]
     doc = Doc(gold.vocab, words, spaces).from_array(attributes, values.astype("uint64"))
     annotate_spaces(doc, [doc[place] for place in added])

@@ -105,7 +105,7 @@ def _extent(head: Token) -> tuple[int, int]:
 
 
 def _is_bridged(doc: Doc, index: int) -> bool:
-    """Return whether a chunk can go on after this token, which is not a part of its phrase: punctuation, or whitespace
+    """Return True if a chunk can go on after this token, which is not a part of its phrase: punctuation, or whitespace
     that does not end the cell of a table or stand before a bullet."""
     if doc[index].pos != SPACE:
         return doc[index].pos == PUNCT

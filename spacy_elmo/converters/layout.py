@@ -68,9 +68,9 @@ class Layout:
         self.shapes: dict[str, Shape] = {}
         """{name of a parameter: shape}."""
         self._places: dict[str, tuple[list[str], slice, Turn]] = {}
-        rows_of_table, shapes = list(table), our_shapes(config)
-        for name in sorted(shapes, key=lambda name: rows_of_table.index(_row(name))):
-            place, number = table[_row(name)], "".join(re.findall(r"\d+", name))
+        entries, shapes = list(table), our_shapes(config)
+        for name in sorted(shapes, key=lambda name: entries.index(_entry(name))):
+            place, number = table[_entry(name)], "".join(re.findall(r"\d+", name))
             names = [place.name.format(i=number, d=d) for d in directions]
             shape = shapes[name]
             if names[0] == names[1]:
@@ -100,5 +100,5 @@ class Layout:
         return theirs
 
 
-def _row(name: str) -> str:
+def _entry(name: str) -> str:
     return re.sub(r"\d+", "{i}", name)

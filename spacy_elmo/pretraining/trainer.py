@@ -338,12 +338,12 @@ def train(
     del sources, state  # each is as large as the model
     if processes.first:
         _truncate(out / _LOG, -1 if is_start else trainer.position.step)
-    only_save = (
+    lacks_final = (
         trainer.is_finished and processes.broadcast(_last_step(out)) != trainer.position.step
     )
-    if (is_start and has_initial) or only_save:
+    if (is_start and has_initial) or lacks_final:
         progress = trainer.evaluate()
-        processes.on_first(functools.partial(_write, trainer, out, progress, save=only_save))
+        processes.on_first(functools.partial(_write, trainer, out, progress, save=lacks_final))
         yield progress
     while not trainer.is_finished:
         row = trainer.advance()
