@@ -202,7 +202,7 @@ class Elmo(TrainablePipe):
     @listener_map.setter
     def listener_map(self, listeners: dict[str, list[Model]]) -> None:
         self._listener_map = listeners
-        self._later: list[str] = []
+        self._later_elmos: list[str] = []
         self.enter_pipeline()
 
     def enter_pipeline(self) -> None:
@@ -278,7 +278,7 @@ class Elmo(TrainablePipe):
             ValueError: there are two `elmo` components before a listener with `upstream = "*"`.
         """
         if isinstance(component, Elmo):
-            self._later.append(component.name)
+            self._later_elmos.append(component.name)
         if not isinstance(getattr(component, "model", None), Model):
             return
         for node in component.model.walk():
@@ -287,10 +287,11 @@ class Elmo(TrainablePipe):
             state = state_of(node)
             if state.upstream_name not in ("*", self.name):
                 continue
-            if state.upstream_name == "*" and self._later:
+            if state.upstream_name == "*" and self._later_elmos:
                 raise ValueError(
                     f'{component.name!r} listens to any elmo (upstream = "*"), but there are several: {self.name!r} and'
-                    f" {self._later[-1]!r}. Set upstream to the name of one in the ElmoListener of {component.name!r}"
+                    f" {self._later_elmos[-1]!r}. Set upstream to the name of one in the ElmoListener of"
+                    f" {component.name!r}"
                 )
             self.add_listener(node, component.name)
             if isinstance(component, EntityLinker):
