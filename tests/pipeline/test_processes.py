@@ -123,6 +123,7 @@ FORKS = """
 """
 
 
+@pytest.mark.slow
 def test_a_fork_at_any_function_of_another_thread(tmp_path):
     """The other thread stops at the start of each function, where it may hold a lock, such as that of
     `functools.cached_property` in Python 3.10 and 3.11. One of its pipelines has not been used before."""

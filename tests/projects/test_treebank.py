@@ -1,7 +1,6 @@
 """projects/treebank: what is done before and after a training. tests/projects/test_clones.py trains."""
 
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -50,23 +49,25 @@ def project(tmp_path):
     return tmp_path / "treebank"
 
 
-def prepare(project, treebank, **options):
-    """Run `project run prepare`, and return whether it succeeded and what it printed."""
-    options = {"data": project.parent / "my data", "treebank": treebank, "lang": "got", **options}
-    command = [sys.executable, "-m", "spacy", "project", "run", "prepare", "."]
-    command += [text for name, value in options.items() for text in (f"--vars.{name}", str(value))]
-    done = subprocess.run(
-        command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    return done.returncode == 0, done.stdout
+@pytest.fixture
+def prepare(project, monkeypatch):
+    """Run the script of the command `prepare` in this process, in the folder of the project."""
+    import prepare_treebank
+
+    def run(treebank, **options):
+        given = [f"--{name}={value}" for name, value in {"lang": "got", **options}.items()]
+        monkeypatch.chdir(project)
+        monkeypatch.setattr(sys, "argv", ["prepare", f"../my data/pos/{treebank}", *given])
+        prepare_treebank.main()
+
+    return run
 
 
 def docs(path):
     return list(DocBin().from_disk(path).get_docs(Vocab()))
 
 
-def test_prepare(project):
+def test_prepare(project, prepare):
     """Nine sentences with Windows line ends, without lemmas, XPOS, trees and a dev part. The biLM has more text."""
     rows = [
         row and [*row[:2], "_", row[3], "_", row[5], "_", "_", "_", "_"] for row in sample(count=9)
@@ -77,8 +78,7 @@ def test_prepare(project):
         path.write_bytes(text_of(rows).replace("\n", "\r\n").encode())
     (project / "corpus/text").mkdir(parents=True)
     (project / "corpus/text/more.txt").write_text(" ".join(f"word{i}" for i in range(600)))
-    done, printed = prepare(project, "tiny", **STATED)
-    assert done, printed
+    prepare("tiny", **STATED)
     pipeline, bilm = (
         Config().from_disk(project / f"training/{name}.cfg") for name in ("pipeline", "bilm")
     )
@@ -101,8 +101,8 @@ def test_prepare(project):
     assert card.items() >= {"words": last, "lang": "got", "name": "tiny_elmo", **STATED}.items()
 
 
-def test_nothing_is_written_before_everything_was_found(project):
-    """A wrong treebank, an unknown variable, no licence, a broken line: the config of before is still there."""
+def test_nothing_is_written_before_everything_was_found(project, prepare):
+    """A wrong treebank, no licence, a broken line, an unknown variable: the config of before is still there."""
     pos = project.parent / "my data/pos"
     for name, text in {
         "good": text_of(sample()),
@@ -114,14 +114,19 @@ def test_nothing_is_written_before_everything_was_found(project):
     (project / "training/pipeline.cfg").write_text("mine")
     for treebank, options, expected in (
         ("goud", STATED, "good"),
-        ("good", {**STATED, "smal_max_steps": 200}, "smal_max_steps"),
         ("good", {**STATED, "licence": ""}, "licence"),
         ("bad", STATED, "bad-train.conllu, line 2"),
     ):
-        done, printed = prepare(project, treebank, **options)
-        assert not done and expected in printed
-        assert (project / "training/pipeline.cfg").read_text() == "mine"
-        assert not list((project / "corpus").rglob("*.*"))
+        with pytest.raises(SystemExit, match=expected):
+            prepare(treebank, **options)
+    stated = {"data": "../my data", "treebank": "good", "lang": "got", **STATED}
+    command = [sys.executable, "-m", "spacy", "project", "run", "prepare", "."]
+    for name, value in {**stated, "smal_max_steps": "200"}.items():
+        command += [f"--vars.{name}", value]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True)
+    assert done.returncode == 1 and "smal_max_steps" in done.stderr
+    assert (project / "training/pipeline.cfg").read_text() == "mine"
+    assert not list((project / "corpus").rglob("*.*"))
 
 
 def test_missing_annotation_stays_missing(tmp_path):
