@@ -239,7 +239,7 @@ def predicted(folder):
     return [(doc.to_array(labels).tolist(), doc.tensor.tobytes()) for doc in docs]
 
 
-@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("frozen", [pytest.param(False, marks=pytest.mark.slow), True])
 # spaCy leaves files that it has written to be closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_new_components_leave_a_trained_pipeline_as_it_is(tmp_path, frozen):

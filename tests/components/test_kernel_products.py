@@ -141,6 +141,7 @@ OTHER_THREADS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_prediction_wakes_no_other_thread():
     """Beside another busy process, the threads of torch and numpy would wait for each other. torch keeps its number of

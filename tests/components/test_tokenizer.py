@@ -163,7 +163,7 @@ def test_copies_tokenize_the_same(nlp, tmp_path):
         assert [found(doc) for doc in other.pipe(TEXTS)] == [found(doc) for doc in map(nlp, TEXTS)]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_processes(nlp, method, monkeypatch):
     monkeypatch.setattr(spacy.language, "mp", multiprocessing.get_context(method))
     docs = list(nlp.pipe(TEXTS, n_process=2, batch_size=3))

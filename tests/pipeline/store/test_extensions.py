@@ -200,6 +200,7 @@ def test_other_peoples_extensions_stay(owner):
         owner.set_extension("elmo", getter=getter, setter=setter, force=True)
 
 
+@pytest.mark.slow
 def test_the_module_is_loaded_again():
     """As by autoreload in a notebook. In a process of its own, because other modules keep the first one."""
     code = """
