@@ -1,4 +1,5 @@
-"""Where the tensors of a biLM are among the parameters of another program: one table, read in both directions."""
+"""The layout of a biLM in the files of another program. One table says which parameter of the program has which tensor;
+import and export both use it."""
 
 from __future__ import annotations
 
