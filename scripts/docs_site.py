@@ -81,7 +81,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if files.get_file_from_path(target) is None:
             return f"[{text}]({SOURCE_URL}/{source})" if SOURCE_URL else text
         # The text of such a link is the name of the file. The site shows the title of the page instead.
-        if re.fullmatch(r"\w+\.md", text) and (title := _title(ROOT / source)):
+        if re.fullmatch(r"\w+\.md", text) and (title := title_of(ROOT / source)):
             text = title
         relative = os.path.relpath(target, PurePosixPath(page.file.src_uri).parent)
         return f"{mark}[{text}]({relative}{'#' * bool(anchor)}{anchor})"
@@ -91,7 +91,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return "".join(part if part.startswith("`") else _LINK.sub(link, part) for part in parts)
 
 
-def _title(path: Path) -> str | None:
+def title_of(path: Path) -> str | None:
     """Return the heading of a page; None if it has none."""
     match = re.search(r"^# (.+)$", path.read_text("utf8"), re.MULTILINE)
     return match and match[1]

@@ -21,6 +21,7 @@ from typing import Any
 import griffe
 from spacy.language import Language
 
+from scripts.docs_site import title_of
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pipeline.factory_options import ElmoOptions
 from spacy_elmo.pipeline.listen.scalar_mix import MixOptions
@@ -152,8 +153,7 @@ def shown(default: Any) -> str:
 
 def _link(found: re.Match[str]) -> str:
     path, anchor = found[1], found[2] or ""
-    (title,) = re.findall(r"\A# (.+)", (ROOT / path).read_text("utf8"))
-    return f"[{title}]({os.path.relpath(ROOT / path, PAGE.parent)}{anchor})"
+    return f"[{title_of(ROOT / path)}]({os.path.relpath(ROOT / path, PAGE.parent)}{anchor})"
 
 
 def main() -> None:
