@@ -34,7 +34,6 @@ PAGES = (
     "README.md",
     "docs/**/*.md",
     "evidence/*.md",
-    "models/**/*.md",
     "projects/*/*.md",
     "spacy_elmo/weights/*.md",
 )

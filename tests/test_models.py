@@ -29,10 +29,14 @@ numpy.save(sys.argv[2], nlp(sys.argv[3])._.elmo_layers)
 print(nlp.get_pipe_config("elmo")["weights"])
 """
 
-
-SCORES = {
-    "token_acc", "tag_acc", "pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las", "sents_f",
-}  # fmt: skip
+EXAMPLES = {
+    "cy": ("Mae'r gath yn cysgu.", ["bod", "y", "cath", "yn", "cysgu", "."]),
+    "en": ("Anna reads.", ["Anna", "read", "."]),
+    "se": ("Máret lohká girjji.", ["Máret", "lohkat", "girji", "."]),
+    "ug": ("مەن كىتاب ئوقۇدۇم.", ["مەن", "كىتاب", "ئوقۇ", "."]),
+    "wo": ("Dama bëgg ndox.", ["da", "mu", "bëgg", "ndox", "."]),
+}
+"""Language of a pipeline -> a sentence, and its lemmas."""
 
 
 def run(program, *arguments, site):
@@ -80,22 +84,20 @@ def test_a_pipeline_is_whole(package, tmp_path):
     shutil.rmtree(copy)
     program = """
 import json, spacy, sys
+from importlib import metadata
 nlp = spacy.load(sys.argv[1])
-docs = nlp.pipe(["", "Anna reads.", "  "])
-print(json.dumps({"meta": nlp.meta, "lemmas": [[token.lemma_ for token in doc] for doc in docs]}))
+docs = nlp.pipe(["", "  ", sys.argv[2]])
+lemmas = [[token.lemma_ for token in doc if not token.is_space] for doc in docs]
+print(json.dumps({"meta": nlp.meta, "lemmas": lemmas, "version": metadata.version(sys.argv[1])}))
 """
-    printed = srsly.json_loads(run(program, package.name, site=site))
+    text, lemmas = EXAMPLES[package.name.split("_")[0]]
+    printed = srsly.json_loads(run(program, package.name, text, site=site))
     meta = printed["meta"]
-    assert printed["lemmas"] == [[], ["Anna", "read", "."], ["  "]]
+    assert printed["lemmas"] == [[], [], lemmas]
     assert f"{meta['lang']}_{meta['name']}" == package.name
-    assert meta["license"] and meta["description"] and meta["author"]
-    assert len(meta["sources"]) > 1
-    assert set(meta["performance"]) >= SCORES
-    readme = (package / "README.md").read_text("utf8")
-    for score in SCORES:
-        assert f"| `{score.upper()}` | {meta['performance'][score] * 100:.2f} |" in readme
-    project = (package / "pyproject.toml").read_text("utf8")
-    assert f'version = "{meta["version"]}"' in project
+    assert printed["version"] == meta["version"]
+    stated = ("license", "description", "author", "url", "sources", "performance", "notes")
+    assert all(meta[field] for field in stated)
 
 
 CHUNKS = {

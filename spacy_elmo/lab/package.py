@@ -120,7 +120,7 @@ def write_package(
         "version": version or f"{model_version}.0.0",
         "group": ENTRY_POINTS,
         "language": weights.card["language"],
-        "licence": _licence_expression(str(weights.card["licence"])),
+        "licence": licence_expression(str(weights.card["licence"])),
     }
     readme = model_card(name, weights.card, weights.config.spelling)
     folder, with_head = out / module, head_file(name, out)
@@ -210,7 +210,7 @@ def _creative_commons(licence: str) -> str | None:
     return name if _CREATIVE_COMMONS.fullmatch(name) else None
 
 
-def _licence_expression(licence: str) -> str:
+def licence_expression(licence: str) -> str:
     """Return the SPDX expression that pyproject.toml requires."""
     named = "LicenseRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", licence).strip("-")
     return _creative_commons(licence) or named
