@@ -75,11 +75,8 @@ def package_meta(
 
 
 def measured(nlp: Language, folder: Path, texts: list[str]) -> dict[str, str]:
-    """Return how large and how fast a pipeline is, and how long its training took."""
+    """Return how large and how fast a pipeline is."""
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    minutes = _written(TRAINING / "treebank/model-last/meta.json") - _written(
-        TRAINING / "card.json"
-    )
     nlp(texts[0])
     start = time.process_time()
     words = sum(map(len, nlp.pipe(texts)))
@@ -87,12 +84,7 @@ def measured(nlp: Language, folder: Path, texts: list[str]) -> dict[str, str]:
     return {
         "Size": f"{size / 1e6:.1f} MB",
         "Speed": f"{speed:,.0f} words in a second of processor time",
-        "Training": f"{minutes / 60:.0f} minutes, with the time between the commands",
     }
-
-
-def _written(path: Path) -> float:
-    return path.stat().st_mtime
 
 
 def readme(meta: Mapping[str, Any], facts: Mapping[str, str], example: str) -> str:
