@@ -23,33 +23,13 @@ from spacy.cli.package import generate_readme
 
 from scripts import tables
 from spacy_elmo.bilm.weights import Weights
-from spacy_elmo.lab.package import licence_expression, model_card
+from spacy_elmo.lab.package import PYPROJECT, licence_expression, model_card
 
 MODELS = tables.ROOT / "models"
 BUNDLED = tables.ROOT / "spacy_elmo" / "weights"
 FAR = {"UPOS": 1.5, "LAS": 5}
 """Score -> the points below UDPipe 2, from plain text, that the first line of a card must say."""
 
-_PYPROJECT = Template("""\
-[build-system]
-requires = ["setuptools>=77"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "$distribution"
-version = "$version"
-description = $description
-readme = "README.md"
-license = "$licence"
-dependencies = $requirements
-
-[project.entry-points.spacy_models]
-$name = "$name"
-
-[tool.setuptools]
-packages = ["$name"]
-package-data = {$name = ["meta.json", "*/**"]}
-""")
 _MODULE = Template('''\
 """The pipeline $name. `spacy.load("$name")` calls `load`."""
 
@@ -125,13 +105,17 @@ def pipeline_files(folder: Path, settings: Mapping[str, Any]) -> Iterator[tuple[
     yield package / "README.md", generate_readme(meta | {"performance": single})
     fields = {
         "name": package.name,
+        "module": package.name,
+        "entry": package.name,
+        "group": "spacy_models",
+        "files": '["meta.json", "*/**"]',
         "distribution": package.name.replace("_", "-"),
         "version": meta["version"],
         "description": json.dumps(meta["description"], ensure_ascii=False),
         "licence": " AND ".join(map(licence_expression, meta["license"].split(", "))),
         "requirements": json.dumps(meta["requirements"]),
     }
-    yield package / "pyproject.toml", _PYPROJECT.substitute(fields)
+    yield package / "pyproject.toml", PYPROJECT.substitute(fields)
     yield module / "__init__.py", _MODULE.substitute(fields)
 
 
@@ -140,9 +124,8 @@ def distance(name: str, settings: Mapping[str, Any]) -> str:
     if f"{name}_scores" not in settings:
         return ""
     table = settings[f"{name}_scores"]
-    ours, *_, udpipe = (
-        tables.cells_of(table)["plain text", system] for system in table["show"]["system"]
-    )
+    cells = tables.cells_of(table)
+    ours, *_, udpipe = (cells["plain text", system] for system in table["show"]["system"])
     points = {score: round(mean(udpipe[score]) - mean(ours[score]), 2) for score in FAR}
     far = [f"{points[score]:.1f} points ({score})" for score in FAR if points[score] > FAR[score]]
     return f"Below UDPipe 2 from plain text, by {' and '.join(far)}. " if far else ""

@@ -27,7 +27,7 @@ _TRAINING_FIELDS = (
 )  # fmt: skip
 _SCORE_FIELDS = ("task", "data", "metric", "without", "with", "seeds")
 
-_PYPROJECT = Template("""\
+PYPROJECT = Template("""\
 [build-system]
 requires = ["setuptools>=77"]
 build-backend = "setuptools.build_meta"
@@ -35,18 +35,19 @@ build-backend = "setuptools.build_meta"
 [project]
 name = "$distribution"
 version = "$version"
-description = "A biLM for spacy-elmo: weights = \\"$name\\", language $language"
+description = $description
 readme = "README.md"
 license = "$licence"
-dependencies = ["spacy-elmo"]
+dependencies = $requirements
 
 [project.entry-points.$group]
-$name = "$module:BILM"
+$name = "$entry"
 
 [tool.setuptools]
 packages = ["$module"]
-package-data = {$module = ["*.safetensors"]}
+package-data = {$module = $files}
 """)
+"""pyproject.toml of a package of weights, or of a pipeline in models/."""
 _MODULE = Template('''\
 """The biLM $name for spacy-elmo. spacy-elmo finds it through the entry point in pyproject.toml."""
 
@@ -118,7 +119,11 @@ def write_package(
         "module": module,
         "distribution": module.replace("_", "-"),
         "version": version or f"{model_version}.0.0",
+        "description": rf'"A biLM for spacy-elmo: weights = \"{name}\", language {weights.card["language"]}"',
+        "requirements": '["spacy-elmo"]',
         "group": ENTRY_POINTS,
+        "entry": f"{module}:BILM",
+        "files": '["*.safetensors"]',
         "language": weights.card["language"],
         "licence": licence_expression(str(weights.card["licence"])),
     }
@@ -130,7 +135,7 @@ def write_package(
     out.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as partial:
         (partial / module).mkdir()
-        (partial / "pyproject.toml").write_text(_PYPROJECT.substitute(fields), encoding="utf8")
+        (partial / "pyproject.toml").write_text(PYPROJECT.substitute(fields), encoding="utf8")
         (partial / module / "__init__.py").write_text(_MODULE.substitute(fields), encoding="utf8")
         (partial / "README.md").write_text(readme, encoding="utf8")
         _in_float16(weights.without_head()).save(partial / module / f"{name}.safetensors")
