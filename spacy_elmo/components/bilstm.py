@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from thinc.api import Model, chain
+from thinc.api import Model, chain, residual
 from thinc.types import Floats2d
 from thinc.util import get_width
 from torch import Tensor
 
 from ..bilm.kernels.fused_lstm import Clips
-from ..bilm.kernels.matmul import matmul
 from ..bilm.lstm import run_directions
 from ..bilm.packing import Packing
 from .torch_function import run
@@ -29,14 +28,15 @@ def BiLSTMEncoder_v1(width: int, depth: int = 2) -> Model[list[Floats2d], list[F
 
     Args:
         width: width of the output, both directions together.
-        depth: number of layers. `[training] dropout` is applied to the output of each.
+        depth: number of layers. `[training] dropout` is applied to the output of each. All but the first add their
+            input to their output, as in UDPipe 2 (Straka 2018).
     """
-    layers = [bilstm(width) for _ in range(depth)]
+    layers = [bilstm(width), *(residual(bilstm(width)) for _ in range(depth - 1))]
     return chain(*layers) if depth > 1 else layers[0]
 
 
 def bilstm(width: int) -> Model[list[Floats2d], list[Floats2d]]:
-    """Build one bidirectional LSTM layer. Each direction reads a linear projection of the input to `width / 2`."""
+    """Build one bidirectional LSTM layer."""
     if width % 2:
         raise ValueError(
             f"The width of a BiLSTM is {width}; it must be even, for each direction is a half"
@@ -46,29 +46,22 @@ def bilstm(width: int) -> Model[list[Floats2d], list[Floats2d]]:
         forward,
         init=init,
         dims={"nI": None, "nO": width},
-        params=dict.fromkeys(("W", "b", "input", "recurrent", "bias")),
+        params=dict.fromkeys(("input", "recurrent", "bias")),
         attrs={"dropout_rate": 0.0},
     )
 
 
 def init(model: Model, X: list[Floats2d] | None = None, Y: Any = None) -> None:
-    """Draw the matrices from Glorot's uniform distribution. The bias of the forget gates is 1, other biases are 0."""
+    """Draw the matrices from the uniform distribution of torch's LSTM. The biases are 0, also those of the forget
+    gates: with 1, the layers learn sentences more slowly."""
     if X is not None:
         model.set_dim("nI", get_width(X))
     inputs, width = model.get_dim("nI"), model.get_dim("nO") // 2
-    shapes = {
-        "W": (inputs, 2 * width),
-        "input": (2, width, 4 * width),
-        "recurrent": (2, width, 4 * width),
-    }
-    for name, shape in shapes.items():
-        bound = (6 / sum(shape[-2:])) ** 0.5
-        matrix: Any = np.random.uniform(-bound, bound, shape)
+    bound = width**-0.5
+    for name, rows in {"input": inputs, "recurrent": width}.items():
+        matrix: Any = np.random.uniform(-bound, bound, (2, rows, 4 * width))
         model.set_param(name, model.ops.asarray_f(matrix))
-    bias = model.ops.alloc2f(2, 4 * width)
-    bias[:, 2 * width : 3 * width] = 1
-    model.set_param("b", model.ops.alloc1f(2 * width))
-    model.set_param("bias", bias)
+    model.set_param("bias", model.ops.alloc2f(2, 4 * width))
 
 
 def forward(
@@ -83,17 +76,20 @@ def forward(
     rate, width = model.attrs["dropout_rate"], model.get_dim("nO") // 2
 
     def compute(parameters: dict[str, Tensor], x: Tensor) -> list[Tensor]:
-        projected = matmul(x, parameters["W"], parameters["b"])
         orders = torch.from_numpy(packing.positions).to(x.device)
-        halves = [
-            half.index_select(0, order)
-            for half, order in zip(projected.split(width, 1), orders, strict=True)
+        # The C functions want inputs and outputs of one width: the outputs get columns of zeros.
+        wide = max(x.shape[1], width)
+        inputs = torch.stack([F.pad(x, (0, wide - x.shape[1])).index_select(0, o) for o in orders])
+        fitted = [
+            F.pad(parameters[name], (0, 0, 0, wide - parameters[name].shape[1]))
+            for name in ("input", "recurrent")
         ]
-        start = x.new_zeros(2, len(lengths), width)
-        weights = parameters["input"], parameters["recurrent"], parameters["bias"], None
+        start = x.new_zeros(2, len(lengths), wide)
+        weights = *fitted, parameters["bias"], torch.eye(width, wide).expand(2, -1, -1)
         y, *_ = run_directions(
-            torch.stack(halves), *weights, start, start, packing.batch_sizes, _NOT_CLIPPED, x.dtype
+            inputs, *weights, start, start[..., :width], packing.batch_sizes, _NOT_CLIPPED, x.dtype
         )
+        y = y[..., :width]
         halves = [
             half.index_select(0, order.argsort()) for half, order in zip(y, orders, strict=True)
         ]

@@ -18,15 +18,16 @@ def sequences(width=5, lengths=LENGTHS, dtype="float32"):
     return [random.normal(size=(length, width)).astype(dtype) for length in lengths]
 
 
-@pytest.fixture(params=["float32", "float64"])
+@pytest.fixture(params=[("float32", 3), ("float32", 9), ("float64", 3), ("float64", 9)])
 def layer(request):
-    """A layer on vectors of width 5. In float32, C functions compute it."""
+    """A layer on vectors of a width below or above that of its outputs. In float32, C functions compute it."""
+    dtype, width = request.param
     fix_random_seed()
     model = bilstm(8)
-    model.initialize(X=sequences())
+    model.initialize(X=sequences(width))
     for name in model.param_names:
         noise = np.random.normal(0, 0.3, model.get_param(name).shape)
-        model.set_param(name, (model.get_param(name) + noise).astype(request.param))
+        model.set_param(name, (model.get_param(name) + noise).astype(dtype))
     return model
 
 
@@ -38,26 +39,25 @@ def torch_gates(matrix):
 
 def oracle(parameters, sequence):
     """Compute the output for one sequence in float64."""
-    width = parameters["recurrent"].shape[1]
-    projected = sequence @ parameters["W"] + parameters["b"]
+    inputs, width = parameters["input"].shape[1], parameters["recurrent"].shape[1]
     outputs = []
-    for direction, x in enumerate((projected[:, :width], projected[:, width:].flip(0))):
+    for direction, x in enumerate((sequence, sequence.flip(0))):
         weights = {
             "weight_ih_l0": torch_gates(parameters["input"][direction]).T,
             "weight_hh_l0": torch_gates(parameters["recurrent"][direction]).T,
             "bias_ih_l0": torch_gates(parameters["bias"][direction]),
             "bias_hh_l0": torch.zeros(4 * width, dtype=x.dtype),
         }
-        lstm = torch.nn.LSTM(width, width, dtype=x.dtype)
+        lstm = torch.nn.LSTM(inputs, width, dtype=x.dtype)
         y, _ = torch.func.functional_call(lstm, weights, (x,))
         outputs.append(y if direction == 0 else y.flip(0))
     return torch.cat(outputs, 1)
 
 
 def test_outputs_and_gradients_equal_those_of_torch(layer):
-    dtype = layer.get_param("W").dtype
+    dtype, width = layer.get_param("bias").dtype, layer.get_dim("nI")
     close = {"atol": 1e-5 if dtype == "float32" else 1e-12, "rtol": 0}
-    X = sequences(dtype=dtype)
+    X = sequences(width, dtype=dtype)
     dY = sequences(8, dtype=dtype)
     Y, backprop = layer(X, is_train=True)
     dX = backprop(dY)
@@ -90,8 +90,21 @@ def test_a_sequence_has_the_same_vectors_whatever_its_batch_mates():
             assert np.array_equal(encoder.predict([x])[0], y)
 
 
+def test_layers_after_the_first_add_their_input():
+    encoder = spacy.registry.architectures.get("spacy-elmo.BiLSTMEncoder.v1")(width=8, depth=3)
+    X = sequences()
+    encoder.initialize(X=X)
+    first, *others = (layer for layer in encoder.walk() if layer.name == "bilstm")
+    expected = first.predict(X)
+    for other in others:
+        expected = [x + y for x, y in zip(expected, other.predict(expected), strict=True)]
+    assert len(others) == 2
+    for got, own in zip(encoder.predict(X), expected, strict=True):
+        np.testing.assert_array_equal(got, own)
+
+
 def test_dropout_in_training_only(layer):
-    X = sequences(dtype=layer.get_param("W").dtype)
+    X = sequences(layer.get_dim("nI"), dtype=layer.get_param("bias").dtype)
     layer.attrs["dropout_rate"] = 0.5
     whole = layer.ops.flatten(layer.predict(X))
     dropped = layer.ops.flatten(layer(X, is_train=True)[0])
