@@ -1,4 +1,5 @@
-"""Score English pipelines on the same words: names in eight data sets, tags, lemmas, trees, letter case, line breaks.
+"""Score English pipelines on the same words: names in eight data sets, tags, lemmas, trees, letter case, line breaks;
+and the sentences that they find in plain text.
 
     python evidence/pipelines.py DATA PIPELINE [PIPELINE ...] [--part dev]
 
@@ -12,6 +13,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 
@@ -97,6 +99,32 @@ def conllu_sentences(path: Path, per_doc: int) -> list[Words]:
     return result
 
 
+def paragraphs(path: Path) -> list[list[str]]:
+    """Return the texts of the sentences of each paragraph of a CoNLL-U file."""
+    result: list[list[str]] = []
+    for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
+        lines = block.splitlines()
+        if not result or any(line.startswith(("# newdoc", "# newpar")) for line in lines):
+            result.append([])
+        result[-1] += [
+            line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")
+        ]
+    return result
+
+
+def sentences(nlp: Language, texts: list[list[str]]) -> float:
+    """Return F1 in percent of the spans of sentences that are joined by a space. Spaces at their ends do not count."""
+    spans = PRFScore()
+    for right, doc in zip(texts, nlp.pipe(map(" ".join, texts)), strict=True):
+        starts = accumulate((len(text) + 1 for text in right), initial=0)
+        gold = {(start, start + len(text)) for start, text in zip(starts, right, strict=False)}
+        words = [[token for token in sent if not token.is_space] for sent in doc.sents]
+        spans.score_set(
+            {(sent[0].idx, sent[-1].idx + len(sent[-1])) for sent in filter(None, words)}, gold
+        )
+    return 100 * spans.fscore
+
+
 def predict(
     nlp: Language, gold: Iterable[Words], change: Callable[[str], str] = str, *, lines: bool = False
 ) -> Iterator[Words]:
@@ -179,6 +207,9 @@ def table(nlp: Language, data: Path, part: str) -> dict[str, float]:
     plain = scores(single, predict(nlp, single))
     kinds = ("tags", "lemmas", "lemmas of proper nouns", "UAS", "LAS")
     result |= {key: plain[key] for key in kinds}
+    texts = paragraphs(path)
+    result["sentences in paragraphs"] = sentences(nlp, texts)
+    result["sentences alone"] = sentences(nlp, [[text] for each in texts for text in each])
     for case, change in CASES.items():
         result[f"tags, {case}"] = scores(single, predict(nlp, single, change))["tags"]
     whole, broken_up = (

@@ -135,3 +135,32 @@ def test_english_for_programs_that_were_written_for_spacys_pipelines(labels):
     nlp.add_pipe("merge_noun_chunks")
     for text, chunks in CHUNKS.items():
         assert set(chunks) <= {token.text for token in nlp(text)}
+
+
+LINES = [
+    "Order #4432 shipped to Ms. Jane Doe, 221B Baker St., London NW1 6XE",
+    "ORDER #4471 2 x USB-C cable 1.5 m, 1 x desk lamp (black), ships Mon.",
+    "Meeting moved to 3 p.m. on Fri. 12 Sept. in room B.12",
+    "He works for Acme Inc. in St. Louis, Mo., not for the U.S. Postal Service.",
+    "Council Approves New Bike Lanes on Mill Road Despite Protests",
+    "WARNING: DO NOT OPEN THE COVER WHILE THE MACHINE IS RUNNING",
+]
+
+
+def test_english_sentences():
+    """Orders, addresses, dates and headlines are one sentence each, and the parser keeps to the sentences of `senter`:
+    it neither starts one inside another nor joins two."""
+    (folder,) = (packages.MODELS / "en_elmo_web").glob("*/*/config.cfg")
+    nlp = spacy.load(folder.parent)
+    assert [len(list(doc.sents)) for doc in nlp.pipe(LINES)] == [1] * len(LINES)
+    texts = [
+        *LINES,
+        " ".join(LINES),
+        "\n".join(LINES),
+        " ".join(LINES).lower(),
+        "".join(LINES).upper(),
+    ]
+    after = [[token.is_sent_start for token in doc] for doc in nlp.pipe(texts)]
+    with nlp.select_pipes(enable=["elmo", "senter"]):
+        before = [[token.is_sent_start for token in doc] for doc in nlp.pipe(texts)]
+    assert after == before

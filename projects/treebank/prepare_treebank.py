@@ -15,6 +15,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from read_conllu import (
     read_conllu,
 )
 from score_pipeline import find_udeval
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
@@ -147,6 +149,33 @@ def make_docs(sentences: list[Sentence], *, together: int = 1) -> Iterator[Doc]:
     groups = [trees[start : start + together] for start in range(0, len(trees), together)]
     for group in [*groups, *([sentence] for sentence in others)]:
         yield Doc.from_docs([make_doc(vocab, sentence) for sentence in group])
+
+
+def sentence_docs(nlp: Language, sentences: list[Sentence]) -> Iterator[Doc]:
+    """Yield paragraphs twice, and ten sentences together and each sentence alone once, in the tokens of a pipeline, to
+    learn where sentences start. A fourth of the paragraphs come again without final marks, another with lines.
+
+    The words of the treebank would not do: if the tokenizer splits one, spaCy's `senter` learns that each part of it
+    starts a sentence, such as each star of "****".
+    """
+    texts = [sentence.text for sentence in sentences]
+    starts = [i for i, sentence in enumerate(sentences) if sentence.starts_paragraph or i == 0]
+    borders = zip(starts, [*starts[1:], len(texts)], strict=True)
+    paragraphs = [texts[start:end] for start, end in borders]
+    unmarked = [[text.rstrip(".!?") or text for text in group] for group in paragraphs[::4]]
+    tens = [texts[start : start + 10] for start in range(0, len(texts), 10)]
+    for group in [*paragraphs, *paragraphs, *unmarked, *tens, *([text] for text in texts)]:
+        yield _joined(nlp, group, " ")
+    for group in paragraphs[1::4]:
+        yield _joined(nlp, group, "\n")
+
+
+def _joined(nlp: Language, texts: list[str], separator: str) -> Doc:
+    doc = nlp.make_doc(separator.join(texts))
+    offsets = set(accumulate((len(text) + 1 for text in texts), initial=0))
+    for token in doc:
+        token.is_sent_start = token.idx in offsets
+    return doc
 
 
 def bilm_docs(sentences: list[Sentence]) -> Iterator[Doc]:
@@ -388,10 +417,17 @@ def main() -> None:
         print(
             f"The treebank has no text (# text, SpaceAfter=No), so the tokenizer is spaCy's of {lang}"
         )
+    if args.tokenizer == "spacy":
+        left_out.append("senter")  # `train-sentences` makes one
     if args.max_steps:
         settings.setdefault("training", {})["max_steps"] = int(args.max_steps)
 
     write_corpus(parts, split_anew=args.tokenizer == "spacy", twice=not frozen)
+    if args.tokenizer == "spacy":
+        nlp = spacy.blank(lang)
+        for part in ("train", "dev"):
+            docs = sentence_docs(nlp, parts[part])
+            DocBin(docs=docs).to_disk(CORPUS / f"sentences-{part}.spacy")
     TRAINING.mkdir(exist_ok=True)
     write_pipeline_config(settings, left_out)
     (TRAINING / "bilm.cfg").unlink(missing_ok=True)

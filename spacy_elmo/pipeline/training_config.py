@@ -70,15 +70,19 @@ def onto(nlp: Language, source: str, elmo: str, components: list[str], **options
     """
     present = list(nlp.component_names)
     add_listening(nlp, components, **options)
-    # Entities cannot cross the borders of sentences, which a parser sets, so `ner` comes directly after elmo. Others
-    # come after the last trained component, because it could read what they predict.
+    # Entities cannot cross the borders of sentences, so `ner` comes directly after elmo. `senter` comes before a
+    # parser, which keeps to its sentences. Others come after the last trained component, because it could read what
+    # they predict.
     start = present.index(elmo) + 1
     end = max(n for n, x in enumerate(present, 1) if isinstance(nlp.get_pipe(x), TrainablePipe))
-    ner = [name for name in components if name == "ner"]
-    others = [name for name in components if name != "ner"]
+    parsers = (n for n, x in enumerate(present) if nlp.get_pipe_meta(x).factory == "parser")
+    places = {"ner": start, "senter": next(parsers, end)}
+    pipeline = present.copy()
+    for name in sorted(reversed(components), key=lambda x: places.get(x, end), reverse=True):
+        pipeline.insert(places.get(name, end), name)
     config, filled = nlp.default_config.copy(), nlp.config.interpolate()
     config["nlp"], config["components"] = filled["nlp"], filled["components"]
-    config["nlp"]["pipeline"] = present[:start] + ner + present[start:end] + others + present[end:]
+    config["nlp"]["pipeline"] = pipeline
     config["components"].update({name: {"source": source} for name in present})
     weights = [nlp.get_pipe_meta(name).default_score_weights or {} for name in components]
     config["training"].update(

@@ -264,6 +264,19 @@ def test_new_components_leave_a_trained_pipeline_as_it_is(tmp_path, frozen):
     assert doc.cats["travel"] > 0.5
 
 
+def test_a_new_senter_comes_before_the_parser(tmp_path):
+    nlp = trained_pipeline(tmp_path)
+    nlp.remove_pipe("senter")
+    nlp.to_disk(tmp_path / "trained")
+    before = nlp.pipe_names.index("parser")
+    options = ["--onto", tmp_path / "trained", "--pipeline", "textcat,senter,ner"]
+    assert invoke(tmp_path / "new.cfg", *options).exit_code == 0
+    first, *middle, last = nlp.pipe_names
+    middle.insert(before - 1, "senter")
+    expected = [first, "ner", *middle, "textcat", last]
+    assert load_config(tmp_path / "new.cfg")["nlp"]["pipeline"] == expected
+
+
 def test_the_command_for_onto_does_not_overwrite_the_trained_pipeline(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("training").mkdir()

@@ -64,7 +64,8 @@ def test_treebank_with_names(repository, tmp_path):
     data = Path(shutil.copytree(SAMPLE, tmp_path / "my data"))
     variables = dict(
         data=data, lang="en", weights="en_mini_v4", frozen="true", tokenizer="spacy", treebank="sample", max_steps=400,
-        names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=600, **STATED,
+        names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=600,
+        sentences_max_steps=100, **STATED,
     )  # fmt: skip
     run(folder, "with-names", **variables)
     package = folder / "packages/en_sample_elmo-0.1.0"
@@ -80,8 +81,8 @@ def test_treebank_with_names(repository, tmp_path):
     nlp = spacy.load(package / "en_sample_elmo/en_sample_elmo-0.1.0")
     doc = nlp("The sailors see a bridge.")
     assert [token.tag_ for token in doc][1:3] == ["NNS", "VBP"] and doc[1].head == doc[2]
-    assert (
-        nlp.pipe_names[:2] == ["elmo", "ner"] and "ner" in nlp.get_pipe("elmo").listening_components
+    assert nlp.pipe_names[:3] == ["elmo", "ner", "senter"] and {"ner", "senter"} <= set(
+        nlp.get_pipe("elmo").listening_components
     )
 
 

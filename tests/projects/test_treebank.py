@@ -101,6 +101,26 @@ def test_prepare(project, prepare):
     assert card.items() >= {"words": last, "lang": "got", "name": "tiny_elmo", **STATED}.items()
 
 
+def test_docs_of_sentences_have_the_words_of_the_tokenizer():
+    """`****` is one word of the treebank and four of the tokenizer. One sentence starts there, not four."""
+    from prepare_treebank import sentence_docs
+    from read_conllu import Sentence
+
+    def sentence(text, *comments):
+        return Sentence([*comments, f"# text = {text}"], [])
+
+    sentences = [sentence("**** News!", "# newdoc id = a"), sentence("It rains.")]
+    sentences += [sentence("Go", "# newpar"), sentence("...")]
+    found = list(sentence_docs(spacy.blank("en"), sentences))
+    assert [word.text for word in found[0]][:5] == ["*", "*", "*", "*", "News"]
+    paragraphs = [["**** News!", "It rains."], ["Go", "..."]]
+    alone = [["**** News!"], ["It rains."], ["Go"], ["..."]]
+    together = [text for paragraph in paragraphs for text in paragraph]
+    unmarked, lines = ["**** News", "It rains"], ["Go\n", "..."]
+    expected = [*paragraphs, *paragraphs, unmarked, together, *alone, lines]
+    assert [[sent.text for sent in doc.sents] for doc in found] == expected
+
+
 def test_nothing_is_written_before_everything_was_found(project, prepare):
     """A wrong treebank, no licence, a broken line, an unknown variable: the config of before is still there."""
     pos = project.parent / "my data/pos"
