@@ -80,15 +80,15 @@ def forward(
         # The C functions want inputs and outputs of one width: the outputs get columns of zeros.
         wide = max(x.shape[1], width)
         inputs = torch.stack([F.pad(x, (0, wide - x.shape[1])).index_select(0, o) for o in orders])
-        fitted = [
+        of_input, recurrent = (
             F.pad(parameters[name], (0, 0, 0, wide - parameters[name].shape[1]))
             for name in ("input", "recurrent")
-        ]
-        start = x.new_zeros(2, len(lengths), wide)
-        weights = *fitted, parameters["bias"], torch.eye(width, wide).expand(2, -1, -1)
-        y, *_ = run_directions(
-            inputs, *weights, start, start[..., :width], packing.batch_sizes, _NOT_CLIPPED, x.dtype
         )
+        projection = torch.eye(width, wide, dtype=x.dtype, device=x.device).expand(2, -1, -1)
+        h, c = (x.new_zeros(2, len(lengths), size) for size in (wide, width))
+        settings = packing.batch_sizes, _NOT_CLIPPED, x.dtype
+        bias = parameters["bias"]
+        y, *_ = run_directions(inputs, of_input, recurrent, bias, projection, h, c, *settings)
         y = y[..., :width]
         halves = [
             half.index_select(0, order.argsort()) for half, order in zip(y, orders, strict=True)
