@@ -158,7 +158,7 @@ def test_english_sentences():
         " ".join(LINES),
         "\n".join(LINES),
         " ".join(LINES).lower(),
-        "".join(LINES).upper(),
+        " ".join(LINES).upper(),
     ]
     after = [[token.is_sent_start for token in doc] for doc in nlp.pipe(texts)]
     with nlp.select_pipes(enable=["elmo", "senter"]):

@@ -417,8 +417,6 @@ def main() -> None:
         print(
             f"The treebank has no text (# text, SpaceAfter=No), so the tokenizer is spaCy's of {lang}"
         )
-    if args.tokenizer == "spacy":
-        left_out.append("senter")  # `train-sentences` makes one
     if args.max_steps:
         settings.setdefault("training", {})["max_steps"] = int(args.max_steps)
 

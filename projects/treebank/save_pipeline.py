@@ -17,10 +17,11 @@ from thinc.api import Model
 
 
 def join(paths: list[Path]) -> Language:
-    """Return the first pipeline with the components of the others, which listen to its `elmo`.
+    """Return the first pipeline with the components of the others, which listen to its `elmo`. They replace those of
+    the same name.
 
     Raises:
-        ValueError: a pipeline has another biLM than the first, or a component of the same name.
+        ValueError: a pipeline has another biLM than the first.
     """
     joined, *others = map(spacy.load, paths)
     for path, other in zip(paths[1:], others, strict=True):
@@ -28,11 +29,14 @@ def join(paths: list[Path]) -> Language:
             raise ValueError(
                 f"{path} has another biLM than {paths[0]}. Train both with the same weights and options of elmo"
             )
-        # Directly after elmo: behind a parser, named entities could not cross the sentence borders that it sets.
+        names = [name for name in other.pipe_names if name != "elmo"]
+        for name in {*names} & {*joined.pipe_names}:
+            joined.remove_pipe(name)
+        # Directly after elmo: a parser keeps to sentences that are set before, and entities cannot cross them, so the
+        # pipeline of `ner` is the last argument.
         position = joined.pipe_names.index("elmo") + 1
-        for name in reversed(other.pipe_names):
-            if name != "elmo":
-                joined.add_pipe(name, source=other, before=joined.pipe_names[position])
+        for name in reversed(names):
+            joined.add_pipe(name, source=other, before=joined.pipe_names[position])
     return joined
 
 

@@ -66,7 +66,7 @@ def onto(nlp: Language, source: str, elmo: str, components: list[str], **options
     """Return a config that trains new components (see `add_listening`, also for `options`) on a trained pipeline.
 
     All components of the pipeline, whose name or folder is `source`, are sourced and frozen, also `elmo`, so they
-    predict the same as before.
+    predict the same as before; only a parser keeps to the sentences of a new `senter`.
     """
     present = list(nlp.component_names)
     add_listening(nlp, components, **options)
@@ -75,11 +75,12 @@ def onto(nlp: Language, source: str, elmo: str, components: list[str], **options
     # they predict.
     start = present.index(elmo) + 1
     end = max(n for n, x in enumerate(present, 1) if isinstance(nlp.get_pipe(x), TrainablePipe))
-    parsers = (n for n, x in enumerate(present) if nlp.get_pipe_meta(x).factory == "parser")
-    places = {"ner": start, "senter": next(parsers, end)}
+    parsers = [n for n in range(start, end) if nlp.get_pipe_meta(present[n]).factory == "parser"]
+    firsts = {"ner": (start, 0), "senter": (min([end, *parsers]), 1)}
+    places = {name: firsts.get(name, (end, 2)) for name in components}
     pipeline = present.copy()
-    for name in sorted(reversed(components), key=lambda x: places.get(x, end), reverse=True):
-        pipeline.insert(places.get(name, end), name)
+    for name in sorted(reversed(components), key=lambda x: places[x], reverse=True):
+        pipeline.insert(places[name][0], name)
     config, filled = nlp.default_config.copy(), nlp.config.interpolate()
     config["nlp"], config["components"] = filled["nlp"], filled["components"]
     config["nlp"]["pipeline"] = pipeline

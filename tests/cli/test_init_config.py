@@ -17,7 +17,7 @@ from thinc.api import Adam, Config
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import elmo_cli
-from spacy_elmo.pipeline.training_config import shipped_configs, with_elmo
+from spacy_elmo.pipeline.training_config import onto, shipped_configs, with_elmo
 from tests import consumers, pipelines, tiny
 from tests.converters import foreign
 
@@ -275,6 +275,21 @@ def test_a_new_senter_comes_before_the_parser(tmp_path):
     middle.insert(before - 1, "senter")
     expected = [first, "ner", *middle, "textcat", last]
     assert load_config(tmp_path / "new.cfg")["nlp"]["pipeline"] == expected
+
+
+@pytest.mark.parametrize(
+    "present, new, expected",
+    [
+        (["elmo", "parser"], ["senter", "ner"], ["elmo", "ner", "senter", "parser"]),
+        (["elmo"], ["parser", "ner"], ["elmo", "ner", "parser"]),
+        (["elmo", "tagger"], ["parser", "senter"], ["elmo", "tagger", "senter", "parser"]),
+    ],
+)
+def test_new_components_stand_where_they_can_work(present, new, expected):
+    nlp = spacy.blank("en")
+    for name in present:
+        nlp.add_pipe(name)
+    assert onto(nlp, "trained", "elmo", new)["nlp"]["pipeline"] == expected
 
 
 def test_the_command_for_onto_does_not_overwrite_the_trained_pipeline(tmp_path, monkeypatch):

@@ -81,6 +81,7 @@ def test_treebank_with_names(repository, tmp_path):
     nlp = spacy.load(package / "en_sample_elmo/en_sample_elmo-0.1.0")
     doc = nlp("The sailors see a bridge.")
     assert [token.tag_ for token in doc][1:3] == ["NNS", "VBP"] and doc[1].head == doc[2]
+    assert len(list(nlp("The sailors see a bridge. The girl sings.").sents)) == 2
     assert nlp.pipe_names[:3] == ["elmo", "ner", "senter"] and {"ner", "senter"} <= set(
         nlp.get_pipe("elmo").listening_components
     )
