@@ -424,8 +424,8 @@ def main() -> None:
     if args.tokenizer == "spacy":
         nlp = spacy.blank(lang)
         for part in ("train", "dev"):
-            docs = sentence_docs(nlp, parts[part])
-            DocBin(docs=docs).to_disk(CORPUS / f"sentences-{part}.spacy")
+            docs = list(sentence_docs(nlp, parts[part]))
+            write_docs(docs, CORPUS / f"sentences-{part}.spacy", split_anew=True)
     TRAINING.mkdir(exist_ok=True)
     write_pipeline_config(settings, left_out)
     (TRAINING / "bilm.cfg").unlink(missing_ok=True)

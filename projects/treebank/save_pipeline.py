@@ -30,8 +30,9 @@ def join(paths: list[Path]) -> Language:
                 f"{path} has another biLM than {paths[0]}. Train both with the same weights and options of elmo"
             )
         names = [name for name in other.pipe_names if name != "elmo"]
-        for name in {*names} & {*joined.pipe_names}:
-            joined.remove_pipe(name)
+        for name in names:
+            if name in joined.pipe_names:
+                joined.remove_pipe(name)
         # Directly after elmo: a parser keeps to sentences that are set before, and entities cannot cross them, so the
         # pipeline of `ner` is the last argument.
         position = joined.pipe_names.index("elmo") + 1

@@ -77,8 +77,8 @@ def forward(
 
     def compute(parameters: dict[str, Tensor], x: Tensor) -> list[Tensor]:
         orders = torch.from_numpy(packing.positions).to(x.device)
-        # The C functions want inputs and outputs of one width: the outputs get columns of zeros. Beside a projection of
-        # the input to their width, an input of twice their width takes 1.7 times as long, but the layer learns more.
+        # The C functions want inputs and outputs of one width: the outputs get columns of zeros. This costs
+        # time where the input is wide, but from a projection of it to their width, the layer learned less.
         wide = max(x.shape[1], width)
         inputs = torch.stack([F.pad(x, (0, wide - x.shape[1])).index_select(0, o) for o in orders])
         of_input, recurrent = (
