@@ -8,6 +8,7 @@ configs of the biLM and of the pipeline, and `card.json` for the package.
 """
 
 import argparse
+import copy
 import os
 import re
 import subprocess
@@ -53,6 +54,8 @@ STATED = {
 }
 """Options that are asked for before anything is trained."""
 CORPUS, TRAINING = Path("corpus"), Path("training")
+BATCH_WORDS = 450
+"""Words in a batch of the accurate network. Small batches learn more in the same time."""
 TEXT = CORPUS / "text"
 """What the biLM reads: the words of the treebank, and files `*.txt` of the user."""
 
@@ -228,45 +231,59 @@ def bilm_settings(words: list[str]) -> dict[str, dict[str, Any]]:
     }
 
 
-def pipeline_settings(words: int, weights: str, frozen: bool) -> dict[str, dict[str, Any]]:
-    """Return the settings of a pipeline that differ from treebank_elmo.cfg.
+def pipeline_steps(words: int) -> int:
+    """Return the number of training steps of a pipeline: 80 passes over so many words."""
+    return 80 * words // BATCH_WORDS
 
-    Args:
-        words: number of training words.
-        weights: a biLM that has read more text; empty: that of the treebank.
-        frozen: this biLM is not trained further.
+
+def use_accurate_network(config: Config) -> None:
+    """Replace the network of treebank_elmo.cfg by one that learns more from few words, and is slower.
+
+    LSTMs read the characters of each word and then each sentence. A graph-based parser takes the place of spaCy's.
     """
-    if frozen:
-        return {"components": {"elmo": {"weights": weights}}}
-    mix = {"dropout": 0.5}
-    heads = ("tagger", "morphologizer", "lemmatizer", "senter", "parser")
-    components = {name: {"model": {"tok2vec": {"*": {"elmo": mix}}}} for name in heads}
+    components, pipeline = config["components"], config["nlp"]["pipeline"]
+    shared, mixes = components["tok2vec"]["model"], {"dropout": 0.5}
+    # The LSTMs read sentences, so these come first, from a network of its own.
+    components["senter"]["model"]["tok2vec"] = copy.deepcopy(shared)
+    pipeline.remove("senter")
+    pipeline.insert(pipeline.index("tok2vec"), "senter")
+    components["parser"] = {
+        "factory": "biaffine_parser",
+        "label_smoothing": 0.03,
+        "model": {
+            "@architectures": "spacy-elmo.BiaffineParser.v1",
+            "tok2vec": components["parser"]["model"]["tok2vec"],
+        },
+    }
+    for name in ("tagger", "morphologizer", "lemmatizer", "parser"):
+        components[name]["model"]["tok2vec"]["*"]["elmo"] |= mixes
+    characters = {"@architectures": "spacy-elmo.CharLSTMEmbed.v1", "width": 256}
+    inputs = {
+        "words": shared["embed"],
+        "characters": characters,
+        "elmo": {**shared["input"], **mixes},
+    }
+    components["tok2vec"]["model"] = {
+        "@architectures": "spacy-elmo.SentenceTok2Vec.v1",
+        "embed": {"@layers": "concatenate.v1", "*": inputs},
+        "encode": {"@architectures": "spacy-elmo.BiLSTMEncoder.v1", "width": 512, "depth": 2},
+    }
     # A known lemma is more often right than the most probable edit of an unknown word.
     components["lemmatizer"]["top_k"] = 20
     # The same holds for a known analysis.
     components["morphologizer"]["factory"] = "lexicon_morphologizer"
-    # The full rate would undo what the biLM has learned from more text.
-    rate = (
-        {"weights": weights, "lr_scale": 0.1}
-        if weights
-        else {"weights": "training/bilm/model-best.safetensors"}
-    )
-    return {
-        "components": {
-            "elmo": {"frozen": False, "dtype": "float32", **rate},
-            "tok2vec": {"model": {"input": mix}},
-            **components,
-        },
-        # Changes of case and line breaks are for chats and headlines.
-        "corpora": {"train": {"augmenter": None}},
-        "training": {
-            "dropout": 0.5,
-            "max_steps": 3200 if weights else 1600 if words < 31_000 else 2400,
-            # Small batches at a high rate learn more in the same time.
-            "batcher": {"size": 300},
-            "optimizer": {"learn_rate": {"initial_rate": 0.004, "warmup_steps": 100}},
-        },
+    # Changes of case and line breaks are for chats and headlines.
+    gold = {"augmenter": {"@augmenters": "spacy-elmo.gold_sentences.v1"}}
+    config["corpora"]["train"] |= gold
+    config["corpora"]["dev"] = {
+        "@readers": "spacy.Corpus.v1",
+        "path": "${paths.dev}",
+        **copy.deepcopy(gold),
     }
+    training = config["training"]
+    training["dropout"] = 0.5
+    training["batcher"]["size"] = BATCH_WORDS
+    training["optimizer"]["learn_rate"]["initial_rate"] = 0.002
 
 
 def shipped_config(name: str, path: Path) -> Config:
@@ -308,8 +325,6 @@ def problems_of_the_call(args: argparse.Namespace) -> list[str]:
         for name, what in STATED.items()
         if not getattr(args, name).strip()
     ]
-    if args.frozen == "true" and not args.weights:
-        problems.append("A frozen biLM must have read text before: --vars.weights NAME")
     try:
         find_udeval()
     except FileNotFoundError as error:
@@ -340,16 +355,26 @@ def write_corpus(parts: dict[str, list[Sentence]], *, split_anew: bool, twice: b
     DocBin(docs=bilm_docs(parts["train"])).to_disk(TEXT / "treebank.spacy")
 
 
-def write_pipeline_config(settings: dict[str, dict[str, Any]], left_out: list[str]) -> None:
-    """Write the config of the pipeline without the components that have nothing to learn."""
+def write_pipeline_config(
+    settings: dict[str, dict[str, Any]], left_out: list[str], *, accurate: bool, steps: int
+) -> None:
+    """Write the config of the pipeline without the components that have nothing to learn.
+
+    Args:
+        steps: training steps; 0: those of treebank_elmo.cfg.
+    """
     path = TRAINING / "pipeline.cfg"
-    config = shipped_config("treebank_elmo", path).merge(settings)
+    config = shipped_config("treebank_elmo", path)
+    if accurate:
+        use_accurate_network(config)
+    config = config.merge(settings)
     for component in left_out:
         config["nlp"]["pipeline"].remove(component)
         del config["components"][component]
-    # The rate falls until the last step.
-    steps = config["training"]["max_steps"]
-    config["training"]["optimizer"]["learn_rate"]["total_steps"] = steps
+    if steps:
+        # The rate falls until the last step.
+        config["training"]["max_steps"] = steps
+        config["training"]["optimizer"]["learn_rate"]["total_steps"] = steps
     config.to_disk(path)
 
 
@@ -374,7 +399,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("treebank", type=Path, metavar="DATA/pos/NAME")
     parser.add_argument("--weights", default="", help="a biLM; without one, the treebank trains it")
-    parser.add_argument("--frozen", choices=["true", "false"], default="false", help="of the biLM")
+    parser.add_argument("--optimize", choices=["accuracy", "efficiency"], default="accuracy")
     parser.add_argument("--tokenizer", choices=["treebank", "spacy"], default="treebank")
     parser.add_argument("--max-steps", default="", help="default: by the size of the treebank")
     parser.add_argument("--name", default="", help="of the package; default: by the treebank")
@@ -400,9 +425,9 @@ def main() -> None:
     lang = language_class(args.lang)
     if lang != args.lang:
         print(f"The pipeline has the language {lang}, because spaCy does not know {args.lang!r}")
-    words, frozen = sum(len(s.words) for s in parts["train"]), args.frozen == "true"
-    settings = pipeline_settings(words, args.weights, frozen)
-    settings |= {
+    words, accurate = sum(len(s.words) for s in parts["train"]), args.optimize == "accuracy"
+    settings: dict[str, dict[str, Any]] = {
+        "components": {"elmo": {"weights": args.weights or "training/bilm/model-best.safetensors"}},
         "paths": {"train": str(CORPUS / "train.spacy"), "dev": str(CORPUS / "dev.spacy")},
         "nlp": {"lang": lang},
     }
@@ -417,17 +442,16 @@ def main() -> None:
         print(
             f"The treebank has no text (# text, SpaceAfter=No), so the tokenizer is spaCy's of {lang}"
         )
-    if args.max_steps:
-        settings.setdefault("training", {})["max_steps"] = int(args.max_steps)
 
-    write_corpus(parts, split_anew=args.tokenizer == "spacy", twice=not frozen)
+    write_corpus(parts, split_anew=args.tokenizer == "spacy", twice=accurate)
     if args.tokenizer == "spacy":
         nlp = spacy.blank(lang)
         for part in ("train", "dev"):
             docs = list(sentence_docs(nlp, parts[part]))
             write_docs(docs, CORPUS / f"sentences-{part}.spacy", split_anew=True)
     TRAINING.mkdir(exist_ok=True)
-    write_pipeline_config(settings, left_out)
+    steps = int(args.max_steps or accurate and pipeline_steps(words))
+    write_pipeline_config(settings, left_out, accurate=accurate, steps=steps)
     (TRAINING / "bilm.cfg").unlink(missing_ok=True)
     if not args.weights:
         card = {"name": args.treebank.name, "licence": args.licence}
