@@ -228,7 +228,7 @@ class InferenceLSTM(nn.Module):
             h[..., :width], c[..., :dim] = state
         values = np.empty((self._levels + 1, directions, m, width), dtype=np.float32)
         forward(
-            self._weights, self._clips, values, h, c, batch_sizes,
+            self._weights, self._clips, values[0], values[1:], h, c, batch_sizes,
             vectors=vectors, types=np.ascontiguousarray(rows), residual=self._residual,
         )  # fmt: skip
         return values, (h[..., :width], c[..., :dim])
@@ -280,11 +280,11 @@ class InferenceLayer(nn.Module):
 
 
 class PlainLSTM(torch.autograd.Function):
-    """Autograd function of D directions of an LSTM layer, with output size P and C cells, over B sequences, packed as
-    in torch's `PackedSequence`. Its arguments are:
+    """Autograd function of D directions of an LSTM layer, with input size X, output size P and C cells, over B
+    sequences, packed as in torch's `PackedSequence`. Its arguments are:
 
-        x                the inputs, (D, M, P), where M is the sum of the lengths of the sequences
-        input            matrices W_x, (D, P, 4C), with the gates in the order i, j, f, o
+        x                the inputs, (D, M, X), where M is the sum of the lengths of the sequences
+        input            matrices W_x, (D, X, 4C), with the gates in the order i, j, f, o
         recurrent        matrices W_h, (D, P, 4C)
         bias             biases, including the forget bias, (D, 4C)
         projection       matrices W_p, (D, C, P); None: no projection
@@ -332,7 +332,7 @@ def _forward(
     weight = recurrent.to(dtype)
     last = None if projection is None else projection.to(dtype)
     gates = (x.to(dtype) @ input.to(dtype)) + bias[:, None]
-    cells, y = c.new_empty((len(x), x.shape[1], dim)), torch.empty_like(x)
+    cells, y = (c.new_empty((*x.shape[:2], size)) for size in (dim, h.shape[2]))
     before, state = h[:, :first].to(dtype), c[:, :first]
     # The final states: those of sequences without a step, then those of sequences that have ended.
     ended = [(h[:, first:], c[:, first:])]

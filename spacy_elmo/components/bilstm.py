@@ -77,20 +77,11 @@ def forward(
 
     def compute(parameters: dict[str, Tensor], x: Tensor) -> list[Tensor]:
         orders = torch.from_numpy(packing.positions).to(x.device)
-        # The C functions want inputs and outputs of one width: the outputs get columns of zeros. This costs
-        # time where the input is wide, but from a projection of it to their width, the layer learned less.
-        wide = max(x.shape[1], width)
-        inputs = torch.stack([F.pad(x, (0, wide - x.shape[1])).index_select(0, o) for o in orders])
-        of_input, recurrent = (
-            F.pad(parameters[name], (0, 0, 0, wide - parameters[name].shape[1]))
-            for name in ("input", "recurrent")
-        )
-        projection = torch.eye(width, wide, dtype=x.dtype, device=x.device).expand(2, -1, -1)
-        h, c = (x.new_zeros(2, len(lengths), size) for size in (wide, width))
+        inputs = torch.stack([x.index_select(0, order) for order in orders])
+        h = c = x.new_zeros(2, len(lengths), width)
+        weights = (parameters[name] for name in ("input", "recurrent", "bias"))
         settings = packing.batch_sizes, _NOT_CLIPPED, x.dtype
-        bias = parameters["bias"]
-        y, *_ = run_directions(inputs, of_input, recurrent, bias, projection, h, c, *settings)
-        y = y[..., :width]
+        y, *_ = run_directions(inputs, *weights, None, h, c, *settings)
         halves = [
             half.index_select(0, order.argsort()) for half, order in zip(y, orders, strict=True)
         ]

@@ -223,6 +223,7 @@ sizes = st.fixed_dictionaries(
         "width": st.one_of(st.none(), st.integers(1, 150)),
         "cell_clip": st.sampled_from([None, 0.4]),
         "out_clip": st.sampled_from([None, 0.3]),
+        "inputs": st.none() | st.integers(1, 70),
     }
 )
 
@@ -232,19 +233,21 @@ def needs(dtype):
         pytest.skip(f"no kernel for {dtype}")
 
 
-def example(lengths, dim, width, cell_clip, out_clip, dtype=torch.float64):
-    """Return arguments of `plain` in `dtype`, batch sizes and clips. Without a width there is no projection."""
+def example(lengths, dim, width, cell_clip, out_clip, dtype=torch.float64, inputs=None):
+    """Return arguments of `plain` in `dtype`, batch sizes and clips. Without a width there is no projection. `inputs`:
+    width of x; None: that of the outputs."""
     random = torch.Generator().manual_seed(dim)
     lengths = sorted(lengths, reverse=True)
     batch_sizes = [sum(length > step for length in lengths) for step in range(lengths[0])]
     columns = dim if width is None else width
+    inputs = columns if inputs is None else inputs
 
     def normal(*shape, scale=1.0):
         return (scale * torch.randn(*shape, generator=random)).to(dtype)
 
     arguments = [
-        normal(sum(batch_sizes), columns),
-        normal(columns, 4 * dim, scale=columns**-0.5),
+        normal(sum(batch_sizes), inputs),
+        normal(inputs, 4 * dim, scale=inputs**-0.5),
         normal(columns, 4 * dim, scale=columns**-0.5),
         normal(4 * dim, scale=0.1),
         None if width is None else normal(dim, width, scale=2 * dim**-0.5),
@@ -265,12 +268,13 @@ def inference(x, input, recurrent, bias, projection, h, c, batch_sizes, clips, c
     """Run the kernel without a graph, with the arguments of `FusedLSTM`."""
     direction = Direction(input, recurrent, bias, projection)
     weights = ForwardWeights([[direction]], compute_dtype, half=False)
-    values, types = x.new_empty((2, 1, *x.shape)), torch.arange(len(x))
+    outputs, types = x.new_empty((1, 1, len(x), h.shape[1])), torch.arange(len(x))
     last_h, last_c = (widened(t, padded(t.shape[1]))[None, None] for t in (h, c))
+    space = torch.empty_like(x)[None]
     forward(
-        weights, clips, values, last_h, last_c, batch_sizes, vectors=x.contiguous(), types=types
-    )
-    return values[1, 0], last_h[0, 0, :, : h.shape[1]], last_c[0, 0, :, : c.shape[1]]
+        weights, clips, space, outputs, last_h, last_c, batch_sizes, vectors=x.contiguous(), types=types
+    )  # fmt: skip
+    return outputs[0, 0], last_h[0, 0, :, : h.shape[1]], last_c[0, 0, :, : c.shape[1]]
 
 
 def with_gradients(function, arguments, batch_sizes, clips, compute_dtype):

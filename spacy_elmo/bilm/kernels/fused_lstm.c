@@ -21,7 +21,7 @@
 enum { CHUNK = 96, INNER = 256, FEW = 6, WINDOW = 64 };
 
 typedef struct {
-    Panels gates;      /* (2 width, 4 dim) [W_x ; W_h] */
+    Panels gates;      /* (x_width + width, 4 dim) [W_x ; W_h] */
     Panels projection; /* (dim, width), or NULL */
     const float *bias; /* (dim / 16, 4, 16) */
 } LayerWeights;
@@ -31,21 +31,22 @@ typedef struct {
     int64_t layers, directions, steps;
     const int64_t *rows; /* (steps,) number of sequences at each step, which never increases */
     int64_t sequences;
-    int64_t dim, width;          /* sizes of c, and of x and h, rounded up to multiples of 16 */
-    int64_t columns;             /* size of x and h */
+    int64_t dim, width, x_width; /* sizes of c, h, and x, rounded up to multiples of 16 */
+    int64_t columns;             /* size of h, and of x from the second layer on */
+    int64_t x_columns;           /* size of x in the first layer */
     const LayerWeights *weights; /* (layers, directions) */
     double cell_clip, out_clip;
     int64_t residual;     /* 1: from the second layer on, the output of a layer is h + x, not h */
-    const float *vectors; /* (any, columns) */
+    const float *vectors; /* (any, x_columns) */
     const int64_t *types; /* (directions, M) the row of `vectors` that is the input of each packed row; or NULL */
-    float *values;        /* (layers + 1, directions, M, columns) the input, if `types` is NULL; output: the input, then the
-                             output of each layer */
+    float *values;        /* (directions, M, x_columns) the input, if `types` is NULL, else space for it */
+    float *outputs;       /* (layers, directions, M, columns) output: the output of each layer */
     float *h;             /* (layers, directions, B, width) input: before the first step; output: after the last step */
     float *c;             /* (layers, directions, B, dim), as h */
     int64_t hidden_step;  /* distance of the rows of `hiddens` */
-    float *scratch;       /* numbers: parts WINDOW (4 dim + width) + directions B (2 width + hidden_step) */
+    float *scratch;       /* numbers: parts WINDOW (4 dim + x_width) + directions B (x_width + width + hidden_step) */
     /* For a backward pass, of one direction of one layer; otherwise NULL: */
-    void *xh;      /* (M, 2 width) [x ; h] */
+    void *xh;      /* (M, x_width + width) [x ; h] */
     void *hiddens; /* (M, dim) sigmoid(o) tanh(c) */
     void *gates;   /* (M, 4 dim) gates after their activations */
     float *cells;  /* (M, dim) c after each step */
@@ -54,8 +55,8 @@ typedef struct {
 typedef struct {
     int64_t parts, steps;
     const int64_t *rows;    /* (steps,), as in the forward pass */
-    int64_t dim, width;     /* as in the forward pass */
-    const void *weights;    /* W_x transposed, then W_h transposed; each (4 dim, width) as panels */
+    int64_t dim, width, x_width; /* as in the forward pass */
+    const void *weights;    /* W_x transposed, (4 dim, x_width), then W_h transposed, (4 dim, width), as panels */
     const void *projection; /* (width, dim) W_p transposed, as panels; or NULL */
     double cell_clip, out_clip;
     const void *gates;        /* (M, 4 dim) of the forward pass */
@@ -66,7 +67,7 @@ typedef struct {
     void *dgates;             /* (M, 4 dim) gates before their activations; the distance of rows is `dgate_step` numbers */
     int64_t dgate_step;
     void *doutputs;           /* (M, width) */
-    float *dx;                /* (M, width), or NULL */
+    float *dx;                /* (M, x_width), or NULL */
     float *dhidden, *dstate;  /* (B, width) and (B, dim) input: after the last step; output: before the first step */
     float *dbias;             /* (parts, 4 dim), to which the gradients are added */
 } FusedBackward;

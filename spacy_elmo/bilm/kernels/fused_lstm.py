@@ -48,12 +48,12 @@ class Clips(NamedTuple):
 class Kept(NamedTuple):
     """Activations of one direction of a layer for the backward pass, over packed sequences with M time steps in total.
 
-    P and C are the sizes of the output h and the cell state c; P' and C' are P and C, rounded up to a
-    multiple of 16. `xh`, `hiddens` and `gates` have the data type of the products, the others are float32.
+    X, P and C are the sizes of the input x, the output h and the cell state c; X', P' and C' are X, P and C, rounded up
+    to a multiple of 16. `xh`, `hiddens` and `gates` have the data type of the products, the others are float32.
     """
 
     xh: Tensor
-    """For each time step of each sequence, the input x and the previous output h, concatenated: (M, 2P')."""
+    """For each time step of each sequence, the input x and the previous output h, concatenated: (M, X' + P')."""
     hiddens: Tensor
     """The values σ(o) tanh(c), (M, C')."""
     gates: Tensor
@@ -131,35 +131,36 @@ def pack_backward(
 
 
 def forward(
-    weights: ForwardWeights, clips: Clips, values: Array, h: Array, c: Array, batch_sizes: Sequence[int],
-    *, vectors: Array | None = None, types: Array | None = None, residual: bool = False, kept: Kept | None = None,
+    weights: ForwardWeights, clips: Clips, inputs: Array, outputs: Array, h: Array, c: Array,
+    batch_sizes: Sequence[int], *, vectors: Array | None = None, types: Array | None = None, residual: bool = False, kept: Kept | None = None,
 ) -> None:  # fmt: skip
-    """Run L layers of an LSTM in D directions, with output size P and cell state size C, over B sequences, packed
-    as in torch's `PackedSequence`, with M time steps in total. All arrays are contiguous.
+    """Run L layers of an LSTM in D directions, with input size X, output size P and cell state size C, over B
+    sequences, packed as in torch's `PackedSequence`, with M time steps in total. All arrays are contiguous.
 
     Args:
         clips: limits of the magnitudes of c and h.
-        values: (L + 1, D, M, P) the inputs, and space for the output of each layer.
+        inputs: (D, M, X) the inputs of the first layer.
+        outputs: (L, D, M, P) space for the output of each layer.
         h, c: the output (L, D, B, P') and the cell state (L, D, B, C') before the first time step, with columns of
             zeros up to a multiple of 16. Both are overwritten with the state after the last time step of each
             sequence. The longest sequence comes first.
         batch_sizes: number of sequences that have a first, second, ... time step.
-        vectors, types: (any, P) vectors, and the rows of those that are the inputs, (D, M) integers; None: the inputs
-            are already in `values`.
+        vectors, types: (any, X) vectors, and the rows of those that are the inputs, (D, M) integers, which are copied to
+            `inputs`. None: they are already there.
         residual: from the second layer on, the output of a layer is h + x.
         kept: the activations of the only layer and direction are also written to these tensors, except `outputs`.
     """
-    levels, directions, _, width = values.shape
-    (*_, batch, dim), wide_width = c.shape, h.shape[3]
+    levels, directions, _, width = outputs.shape
+    x_width, (*_, batch, dim), wide_width = padded(inputs.shape[2]), c.shape, h.shape[3]
     threads, hidden_step = torch.get_num_threads(), dim + ROW_GAP
     window, step = threads * _WINDOW, directions * batch
-    size = window * (4 * dim + wide_width) + step * (2 * wide_width + hidden_step)
+    size = window * (4 * dim + x_width) + step * (x_width + wide_width + hidden_step)
     scratch = np.empty(size, dtype=np.float32)
     xh, hiddens, gates, cells = kept[:4] if kept else (None, None, None, None)
     weights.run(
-        threads, levels - 1, directions, len(batch_sizes), np.array(batch_sizes, dtype=np.int64),
-        batch, dim, wide_width, width, weights.table, *map(_limit, clips), residual,
-        vectors, types, values, h, c, hidden_step, scratch, xh, hiddens, gates, cells,
+        threads, levels, directions, len(batch_sizes), np.array(batch_sizes, dtype=np.int64),
+        batch, dim, wide_width, x_width, width, inputs.shape[2], weights.table, *map(_limit, clips), residual,
+        vectors, types, inputs, outputs, h, c, hidden_step, scratch, xh, hiddens, gates, cells,
     )  # fmt: skip
 
 
@@ -193,20 +194,21 @@ def backward(
 
     Returns:
         The gradient of the gates before their activations, (M, 4C'), and the gradient of the outputs before clipping,
-        (M, P'), both in the data type of the products; the gradient of the input, (M, P') float32, or None; and the
+        (M, P'), both in the data type of the products; the gradient of the input, (M, X') float32, or None; and the
         gradient of the bias, (4C',) float32.
     """
-    wide_width, wide_dim = kept.xh.shape[1] // 2, kept.cells.shape[1]
+    wide_width, wide_dim = dhidden.shape[1], kept.cells.shape[1]
+    x_width = kept.xh.shape[1] - wide_width
     dgates = rows_apart(kept.gates.shape, kept.gates.dtype)
-    doutputs = torch.empty_like(kept.xh[:, :wide_width])
-    dx = dgiven.new_empty((len(dgiven), wide_width)) if inputs else None
+    doutputs = kept.xh.new_empty((len(dgiven), wide_width))
+    dx = dgiven.new_empty((len(dgiven), x_width)) if inputs else None
     threads = torch.get_num_threads()
     dbias = dgiven.new_zeros((threads, 4 * wide_dim))
     steps = torch.tensor(batch_sizes, dtype=torch.int64, device="cpu")
     dgiven, outputs = (widened(t, wide_width) for t in (dgiven, kept.outputs))
     first_cells = widened(first_cells, wide_dim)
     functions("fused_backward")[weights.gates.dtype](
-        threads, len(batch_sizes), steps, wide_dim, wide_width, *weights, *map(_limit, clips),
+        threads, len(batch_sizes), steps, wide_dim, wide_width, x_width, *weights, *map(_limit, clips),
         kept.gates, kept.cells, first_cells, outputs, dgiven,
         dgates, dgates.stride(0), doutputs, dx, dhidden, dstate, dbias,
     )  # fmt: skip
@@ -230,7 +232,7 @@ class FusedLSTM(torch.autograd.Function):
             kept, last_h, last_c = _run(weights, clips, x, h, c, batch_sizes)
             y, saved = kept.outputs, [c, *kept]
         else:
-            y, last_h, last_c = torch.empty_like(x), h, c
+            y, last_h, last_c = x.new_empty((len(x), h.shape[1])), h, c
             for steps, part in blocks(batch_sizes):
                 n = batch_sizes[steps.start]
                 saved += [last_h[:n], last_c[:n]]
@@ -254,7 +256,7 @@ class FusedLSTM(torch.autograd.Function):
 
 def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     x, input, recurrent, bias, projection = ctx.saved_tensors[:5]
-    width, dim = input.shape[0], len(bias) // 4
+    width, dim = recurrent.shape[0], len(bias) // 4
     weights = pack_backward(input, recurrent, projection, ctx.compute_dtype)
     dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
     dh = x.new_zeros((ctx.sequences, padded(width)))
@@ -274,16 +276,18 @@ def _backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
             inputs=dx is not None,
         )
         if dx is not None and dx_block is not None:
-            dx[part] = dx_block[:, :width]
+            dx[part] = dx_block[:, : x.shape[1]]
         dbias += dbias_block
         dgates = weight_gradient(kept.xh, dblock, into=dgates)
         if projection is not None:
             dprojection = weight_gradient(kept.hiddens, doutputs, into=dprojection)
     assert dgates is not None  # there is at least one block
-    by_gate = dgates.view(2, -1, 4, dc.shape[1])[:, :width, :, :dim]
-    dinput, drecurrent = by_gate.reshape(2, width, 4 * dim)
+    by_gate = dgates.view(-1, 4, dc.shape[1])[..., :dim]
+    x_width = padded(x.shape[1])
     return (
-        dx, dinput, drecurrent,
+        dx,
+        by_gate[: x.shape[1]].reshape(-1, 4 * dim),
+        by_gate[x_width : x_width + width].reshape(-1, 4 * dim),
         dbias.view(4, -1)[:, :dim].reshape(-1),
         None if projection is None or dprojection is None else dprojection[:dim, :width],
         dh[:, :width] if ctx.needs_input_grad[5] else None,
@@ -319,19 +323,20 @@ def _run(
 ) -> tuple[Kept, Tensor, Tensor]:  # fmt: skip
     """Run one direction of one layer. Return its activations, and h and c after the last time step of each sequence.
     The shapes are (M, P), (B, P) and (B, C)."""
-    (m, width), dim, compute_dtype = x.shape, c.shape[1], weights.compute_dtype
+    m, width, dim, compute_dtype = len(x), h.shape[1], c.shape[1], weights.compute_dtype
     wide_width, wide_dim = padded(width), padded(dim)
-    values = x.new_empty((2, 1, m, width))
-    values[0] = x
     kept = Kept(
-        x.new_empty((m, 2 * wide_width), dtype=compute_dtype),
+        x.new_empty((m, padded(x.shape[1]) + wide_width), dtype=compute_dtype),
         rows_apart((m, wide_dim), compute_dtype),
         x.new_empty((m, 4 * wide_dim), dtype=compute_dtype),
         x.new_empty((m, wide_dim)),
-        values[1, 0],
+        x.new_empty((m, width)),
     )
     last_h, last_c = widened(h, wide_width), widened(c, wide_dim)
-    forward(weights, clips, values, last_h[None, None], last_c[None, None], batch_sizes, kept=kept)
+    forward(
+        weights, clips, x.contiguous()[None], kept.outputs[None, None], last_h[None, None], last_c[None, None],
+        batch_sizes, kept=kept,
+    )  # fmt: skip
     return kept, last_h[:, :width], last_c[:, :dim]
 
 

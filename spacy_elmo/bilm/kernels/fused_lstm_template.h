@@ -28,6 +28,7 @@ typedef struct {
     const FusedForward *args;
     const LayerWeights *weights;
     const float *x;
+    int64_t columns; /* of x */
     float *outputs, *h, *c;
     int residual;
     /* Of the current step, or of all steps for a backward pass. */
@@ -89,7 +90,7 @@ TARGET static void NAMED(gates_forward)(const NAMED(Layer) *layer, int64_t rows,
 TARGET static void NAMED(next_h)(const NAMED(Layer) *layer, int64_t rows, const NUMBER *hidden, float *h, int64_t continuing,
                                  NUMBER *next, float *sums) {
     const FusedForward *args = layer->args;
-    const int64_t dim = args->dim, width = args->width, hidden_step = args->hidden_step;
+    const int64_t dim = args->dim, width = args->width, inner = args->x_width + width, hidden_step = args->hidden_step;
     const Panels projection = layer->weights->projection;
     const Lanes clip = SPREAD((float)args->out_clip);
     const float zeros[COLUMNS] = {0};
@@ -104,7 +105,7 @@ TARGET static void NAMED(next_h)(const NAMED(Layer) *layer, int64_t rows, const 
                                                      : LOAD(sums + r * COLUMNS + k);
                 x = NAMED(clipped)(x, clip);
                 STORE(h + r * width + column + k, x);
-                if (r < continuing) STORE_NUMBERS(next + (r * 2 + 1) * width + column + k, x);
+                if (r < continuing) STORE_NUMBERS(next + r * inner + args->x_width + column + k, x);
             }
     }
 }
@@ -114,17 +115,17 @@ TARGET static void NAMED(next_h)(const NAMED(Layer) *layer, int64_t rows, const 
 TARGET static int64_t NAMED(inputs_of_steps)(const NAMED(Layer) *layer, int64_t step, int64_t offset, int64_t first,
                                              int64_t last) {
     const FusedForward *args = layer->args;
-    const int64_t width = args->width, columns = args->columns;
+    const int64_t x_width = args->x_width, columns = layer->columns;
     int64_t count = 0;
     for (; step < args->steps && args->rows[step] > first; step++) {
         const int64_t rows = least(args->rows[step], last) - first;
         if (count + rows > WINDOW) break;
         for (int64_t r = 0; r < rows; r++)
-            NAMED(convert)(layer->x + (offset + first + r) * columns, columns, layer->window + (count + r) * width);
+            NAMED(convert)(layer->x + (offset + first + r) * columns, columns, layer->window + (count + r) * x_width);
         count += rows, offset += args->rows[step];
     }
-    NAMED(product)(count, width, layer->window, width, args->dim / PANEL * GATES, layer->weights->gates, 2 * width,
-                   layer->inputs, GATES * args->dim, layer->weights->bias);
+    NAMED(product)(count, x_width, layer->window, x_width, args->dim / PANEL * GATES, layer->weights->gates,
+                   x_width + args->width, layer->inputs, GATES * args->dim, layer->weights->bias);
     return step;
 }
 
@@ -132,11 +133,11 @@ TARGET static int64_t NAMED(inputs_of_steps)(const NAMED(Layer) *layer, int64_t 
 TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t first, int64_t last) {
     const FusedForward *args = layer->args;
     const LayerWeights *weights = layer->weights;
-    const int64_t dim = args->dim, width = args->width, columns = args->columns, inner = 2 * width;
+    const int64_t dim = args->dim, width = args->width, columns = args->columns, inner = args->x_width + width;
     float scratch[CHUNK * COLUMNS], *known_inputs = layer->inputs;
     int64_t offset = 0, known_steps = 0;
     for (int64_t rank = first; rank < last; rank++)
-        NAMED(convert)(layer->h + rank * width, width, layer->xh + rank * inner + width);
+        NAMED(convert)(layer->h + rank * width, width, layer->xh + rank * inner + args->x_width);
     for (int64_t step = 0; step < args->steps && args->rows[step] > first; step++) {
         const int64_t row = offset + first, rows = least(args->rows[step], last) - first;
         const int64_t continuing = step + 1 < args->steps ? least(args->rows[step + 1], last) - first : 0;
@@ -144,13 +145,13 @@ TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t f
         const int64_t here = args->gates == NULL ? first : row, next = args->gates == NULL ? first : row + args->rows[step];
         NUMBER *xh = layer->xh + here * inner;
         for (int64_t r = 0; r < rows; r++)
-            NAMED(convert)(layer->x + (row + r) * columns, columns, xh + r * inner);
+            NAMED(convert)(layer->x + (row + r) * layer->columns, layer->columns, xh + r * inner);
         const int few = rows <= FEW;
         if (few && step >= known_steps) {
             known_steps = NAMED(inputs_of_steps)(layer, step, offset, first, last);
             known_inputs = layer->inputs;
         }
-        const int64_t known = few ? width : 0, sum_step = few ? GATES * dim : COLUMNS;
+        const int64_t known = few ? args->x_width : 0, sum_step = few ? GATES * dim : COLUMNS;
         for (int64_t k = 0; k < dim; k += PANEL) {
             /* Backwards at every second step, because the cache still has the last weights of the previous step. */
             const int64_t cell = few && step % 2 ? dim - PANEL - k : k;
@@ -168,7 +169,7 @@ TARGET static void NAMED(forward_sequences)(const NAMED(Layer) *layer, int64_t f
                           layer->h + (first + start) * width, continuing - start, layer->xh + (next + start) * inner,
                           scratch);
         for (int64_t r = 0; r < rows; r++) {
-            const float *h = layer->h + (first + r) * width, *x = layer->x + (row + r) * columns;
+            const float *h = layer->h + (first + r) * width, *x = layer->x + (row + r) * layer->columns;
             float *output = layer->outputs + (row + r) * columns;
             for (int64_t k = 0; k < columns; k++)
                 output[k] = layer->residual ? h[k] + x[k] : h[k];
@@ -235,8 +236,8 @@ TARGET static void NAMED(output_gradients)(const FusedBackward *args, int64_t ro
 
 /* Compute out = dgates weights, (rows, width), for the panels `weights`. */
 TARGET static void NAMED(through_weights)(const FusedBackward *args, int64_t rows, int64_t row, const NUMBER *weights,
-                                          float *out, float *sums) {
-    const int64_t inner = GATES * args->dim, width = args->width;
+                                          int64_t width, float *out, float *sums) {
+    const int64_t inner = GATES * args->dim;
     const float zeros[COLUMNS] = {0};
     for (int64_t column = 0; column < width; column += COLUMNS)
         for (int64_t start = 0; start < rows; start += CHUNK) {
@@ -280,16 +281,16 @@ TARGET static void NAMED(backward_sequences)(const FusedBackward *args, int64_t 
                     NAMED(gates_backward)(args, some, row + start, first + start, column + k,
                                           previous_cells + start * dim, dhidden + k, stride, dbias);
             }
-        NAMED(through_weights)(args, rows, row, (const NUMBER *)args->weights + width * inner,
+        NAMED(through_weights)(args, rows, row, (const NUMBER *)args->weights + args->x_width * inner, width,
                                args->dhidden + first * width, sums);
         if (args->dx != NULL)
-            NAMED(through_weights)(args, rows, row, args->weights, args->dx + row * width, sums);
+            NAMED(through_weights)(args, rows, row, args->weights, args->x_width, args->dx + row * args->x_width, sums);
     }
 }
 
 /* Copy the inputs of the sequences first, ..., last - 1 of one direction. `types` and `x` are those of this direction. */
 static void NAMED(look_up)(const FusedForward *args, int64_t first, int64_t last, const int64_t *types, float *x) {
-    const int64_t columns = args->columns;
+    const int64_t columns = args->x_columns;
     for (int64_t step = 0, offset = 0; step < args->steps; offset += args->rows[step++])
         for (int64_t row = offset + first; row < offset + least(args->rows[step], last); row++)
             memcpy(x + row * columns, args->vectors + types[row] * columns, columns * sizeof *x);
@@ -298,21 +299,23 @@ static void NAMED(look_up)(const FusedForward *args, int64_t first, int64_t last
 static void NAMED(forward_part)(const FusedForward *args, int64_t part, int64_t direction) {
     const int64_t from = border_in_direction(args, direction, part), to = border_in_direction(args, direction, part + 1);
     const int64_t all = sum(args->steps, args->rows), size = all * args->columns;
-    const int64_t window = WINDOW * args->width, inputs = WINDOW * GATES * args->dim;
+    const int64_t window = WINDOW * args->x_width, inputs = WINDOW * GATES * args->dim, inner = args->x_width + args->width;
+    float *x = args->values + direction * all * args->x_columns;
     NUMBER *numbers = (NUMBER *)(args->scratch + args->parts * inputs), *rest = numbers + args->parts * window;
-    if (args->types != NULL) NAMED(look_up)(args, from, to, args->types + direction * all, args->values + direction * size);
+    if (args->types != NULL) NAMED(look_up)(args, from, to, args->types + direction * all, x);
     for (int64_t level = 0; level < args->layers && from < to; level++) {
         const int64_t index = level * args->directions + direction, first = direction * args->sequences;
         NAMED(Layer) layer = {
             .args = args,
             .weights = args->weights + index,
-            .x = args->values + index * size,
-            .outputs = args->values + (index + args->directions) * size,
+            .x = level == 0 ? x : args->outputs + (index - args->directions) * size,
+            .columns = level == 0 ? args->x_columns : args->columns,
+            .outputs = args->outputs + index * size,
             .h = args->h + index * args->sequences * args->width,
             .c = args->c + index * args->sequences * args->dim,
             .residual = args->residual && level > 0,
-            .xh = rest + first * 2 * args->width,
-            .hiddens = rest + args->directions * args->sequences * 2 * args->width + first * args->hidden_step,
+            .xh = rest + first * inner,
+            .hiddens = rest + args->directions * args->sequences * inner + first * args->hidden_step,
             .window = numbers + part * window,
             .inputs = args->scratch + part * inputs,
         };

@@ -30,7 +30,7 @@ from torch import Tensor
 
 Array = Tensor | np.ndarray
 
-ABI = 8
+ABI = 9
 """Version number of the argument lists of the C functions. `setup.py` adds it to their names, so that Python never
 calls functions of an older compiled library with wrong arguments. If you change an argument list, increase it."""
 CHOICE = "SPACY_ELMO_KERNELS"
