@@ -37,7 +37,7 @@ GROUPS = {
     "factories": ("Components", "The block of a component names it: `factory = NAME`."),
     "architectures": ("Architectures", "A block of a model names one with `@architectures`."),
     "misc": ("Span getters", "The block `get_spans` of an `elmo` names one with `@misc`."),
-    "augmenters": ("Augmenter", "`[corpora.train.augmenter]` names it with `@augmenters`."),
+    "augmenters": ("Augmenters", "`[corpora.train.augmenter]` names one with `@augmenters`."),
     "callbacks": ("Callback", "`[nlp.after_pipeline_creation]` names it with `@callbacks`."),
     "tokenizers": ("Tokenizer", "`[nlp.tokenizer]` names it with `@tokenizers`."),
 }

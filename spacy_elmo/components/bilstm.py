@@ -79,9 +79,9 @@ def forward(
         orders = torch.from_numpy(packing.positions).to(x.device)
         inputs = torch.stack([x.index_select(0, order) for order in orders])
         h = c = x.new_zeros(2, len(lengths), width)
-        weights = (parameters[name] for name in ("input", "recurrent", "bias"))
         settings = packing.batch_sizes, _NOT_CLIPPED, x.dtype
-        y, *_ = run_directions(inputs, *weights, None, h, c, *settings)
+        input, recurrent, bias = (parameters[name] for name in ("input", "recurrent", "bias"))
+        y, *_ = run_directions(inputs, input, recurrent, bias, None, h, c, *settings)
         halves = [
             half.index_select(0, order.argsort()) for half, order in zip(y, orders, strict=True)
         ]

@@ -34,7 +34,7 @@ def CharLSTMEmbed_v1(
     """
     # As large as the other inputs of an encoder. From small ones, the LSTMs have outputs near 0 for a long time.
     large = partial(uniform_init, lo=-1.0, hi=1.0)
-    layers = [HashEmbed(char_width, rows, initializer=large), bilstm(width)]
+    layers: list[Model] = [HashEmbed(char_width, rows, initializer=large), bilstm(width)]
     return Model("char-lstm", forward, init=init, dims={"nO": width}, layers=layers)
 
 
@@ -58,7 +58,7 @@ def forward(
     orths = [np.asarray(doc.to_array(ORTH)).reshape(-1) for doc in docs if len(doc)]
     if not orths:
         return [ops.alloc2f(0, 2 * half) for _ in docs], lambda gradient: []
-    distinct, places = np.unique(np.concatenate(orths), return_inverse=True)
+    distinct, inverse = np.unique(np.concatenate(orths), return_inverse=True)
     # Docs of one batch may have several vocabularies.
     texts = {token.orth: token.text for doc in docs for token in doc}
     words = [texts[orth][:_LONGEST] for orth in distinct.tolist()]
@@ -67,10 +67,10 @@ def forward(
     vectors, backprop_vectors = characters(ops.asarray(ids), is_train)
     outputs, backprop_outputs = lstm(split(vectors, sizes), is_train)
     states = ops.flatten(outputs)
-    last = ops.asarray1i(np.cumsum(sizes) - 1)
-    first = last - ops.asarray1i(sizes) + 1
+    places: Any = ops.xp.asarray(inverse)
+    last = ops.xp.cumsum(ops.xp.asarray(sizes)) - 1
+    first = last - ops.xp.asarray(sizes) + 1
     Y = ops.xp.hstack([states[last, :half], states[first, half:]])
-    places = ops.asarray1i(places)
 
     def backprop(gradient: list[Floats2d]) -> list[Doc]:
         d_words = ops.alloc2f(len(words), 2 * half)

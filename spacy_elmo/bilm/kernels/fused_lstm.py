@@ -132,7 +132,8 @@ def pack_backward(
 
 def forward(
     weights: ForwardWeights, clips: Clips, inputs: Array, outputs: Array, h: Array, c: Array,
-    batch_sizes: Sequence[int], *, vectors: Array | None = None, types: Array | None = None, residual: bool = False, kept: Kept | None = None,
+    batch_sizes: Sequence[int], *, vectors: Array | None = None, types: Array | None = None,
+    residual: bool = False, kept: Kept | None = None,
 ) -> None:  # fmt: skip
     """Run L layers of an LSTM in D directions, with input size X, output size P and cell state size C, over B
     sequences, packed as in torch's `PackedSequence`, with M time steps in total. All arrays are contiguous.
@@ -145,8 +146,8 @@ def forward(
             zeros up to a multiple of 16. Both are overwritten with the state after the last time step of each
             sequence. The longest sequence comes first.
         batch_sizes: number of sequences that have a first, second, ... time step.
-        vectors, types: (any, X) vectors, and the rows of those that are the inputs, (D, M) integers, which are copied to
-            `inputs`. None: they are already there.
+        vectors, types: (any, X) vectors, and the rows of those that are the inputs, (D, M) integers, which the function
+            copies to `inputs`. None: they are already there.
         residual: from the second layer on, the output of a layer is h + x.
         kept: the activations of the only layer and direction are also written to these tensors, except `outputs`.
     """
