@@ -70,13 +70,12 @@ def onto(nlp: Language, source: str, elmo: str, components: list[str], **options
     """
     present = list(nlp.component_names)
     add_listening(nlp, components, **options)
-    # Entities cannot cross the borders of sentences, so `ner` comes directly after elmo. `senter` comes before a
-    # parser, which keeps to its sentences. Others come after the last trained component, because it could read what
-    # they predict.
+    # Entities cannot cross the borders of sentences, so `ner` comes directly after elmo. Then `senter`, because other
+    # components could read sentences. Others come after the last trained component, because it could read what they
+    # predict.
     start = present.index(elmo) + 1
     end = max(n for n, x in enumerate(present, 1) if isinstance(nlp.get_pipe(x), TrainablePipe))
-    parsers = [n for n in range(start, end) if nlp.get_pipe_meta(present[n]).factory == "parser"]
-    firsts = {"ner": (start, 0), "senter": (min([end, *parsers]), 1)}
+    firsts = {"ner": (start, 0), "senter": (start, 1)}
     places = {name: firsts.get(name, (end, 2)) for name in components}
     pipeline = present.copy()
     for name in sorted(reversed(components), key=lambda x: places[x], reverse=True):
