@@ -35,6 +35,7 @@ from .kernels.fused_lstm import (
     blocks,
     forward,
     has_fused_lstm,
+    widened,
 )
 from .kernels.native import padded
 
@@ -244,10 +245,21 @@ def run_directions(
     if not has_fused_lstm(compute_dtype, x, h, c, *weights):
         return PlainLSTM.apply(x, input, recurrent, bias, projection, h, c, *settings)
     projections = (None, None) if projection is None else projection
-    directions = zip(x, input, recurrent, bias, projections, h, c, strict=True)
-    results = [FusedLSTM.apply(*direction, *settings) for direction in directions]
-    y, h, c = (torch.stack(pair) for pair in zip(*results, strict=True))
-    return y, h, c
+    if torch.is_grad_enabled():
+        directions = zip(x, input, recurrent, bias, projections, h, c, strict=True)
+        results = [FusedLSTM.apply(*direction, *settings) for direction in directions]
+        y, h, c = (torch.stack(pair) for pair in zip(*results, strict=True))
+        return y, h, c
+    # Without activations for a backward pass.
+    matrices = [Direction(*each) for each in zip(input, recurrent, bias, projections, strict=True)]
+    width, dim = h.shape[2], c.shape[2]
+    y, h, c = (
+        x.new_empty((1, *x.shape[:2], width)),
+        *(widened(t, padded(t.shape[2])) for t in (h, c)),
+    )
+    packed = ForwardWeights([matrices], compute_dtype, half=False)
+    forward(packed, clips, x.contiguous(), y, h[None], c[None], batch_sizes)
+    return y[0], h[..., :width], c[..., :dim]
 
 
 class InferenceLayer(nn.Module):

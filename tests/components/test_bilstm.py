@@ -61,6 +61,8 @@ def test_outputs_and_gradients_equal_those_of_torch(layer):
     dY = sequences(8, dtype=dtype)
     Y, backprop = layer(X, is_train=True)
     dX = backprop(dY)
+    for got, own in zip(layer.predict(X), Y, strict=True):
+        np.testing.assert_array_equal(got, own)
     leaves = {
         name: torch.tensor(layer.get_param(name), dtype=torch.float64, requires_grad=True)
         for name in layer.param_names
