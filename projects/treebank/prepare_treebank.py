@@ -257,10 +257,10 @@ def use_accurate_network(config: Config) -> None:
     }
     for name in ("tagger", "morphologizer", "lemmatizer", "parser"):
         components[name]["model"]["tok2vec"]["*"]["elmo"] |= mixes
-    characters = {"@architectures": "spacy-elmo.CharLSTMEmbed.v1", "width": 256}
+    words = {**shared["embed"], "width": 128, "attrs": ["NORM"], "rows": [5000]}
     inputs = {
-        "words": shared["embed"],
-        "characters": characters,
+        "words": {"@architectures": "spacy-elmo.KnownWords.v1", "embed": words},
+        "characters": {"@architectures": "spacy-elmo.CharLSTMEmbed.v1", "width": 256},
         "elmo": {**shared["input"], **mixes},
     }
     components["tok2vec"]["model"] = {
