@@ -54,8 +54,8 @@ STATED = {
 }
 """Options that are asked for before anything is trained."""
 CORPUS, TRAINING = Path("corpus"), Path("training")
-BATCH_WORDS = 450
-"""Words in a batch of the accurate network. Small batches learn more in the same time."""
+BATCH_WORDS, PASSES = 450, 50
+"""Words in a batch of the accurate network, and how often it reads the training words."""
 TEXT = CORPUS / "text"
 """What the biLM reads: the words of the treebank, and files `*.txt` of the user."""
 
@@ -232,8 +232,8 @@ def bilm_settings(words: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def pipeline_steps(words: int) -> int:
-    """Return the number of training steps of a pipeline: 80 passes over so many words."""
-    return 80 * words // BATCH_WORDS
+    """Return the number of training steps of a pipeline for so many training words."""
+    return PASSES * words // BATCH_WORDS
 
 
 def use_accurate_network(config: Config) -> None:
