@@ -258,9 +258,10 @@ def use_accurate_network(config: Config) -> None:
     for name in ("tagger", "morphologizer", "lemmatizer", "parser"):
         components[name]["model"]["tok2vec"]["*"]["elmo"] |= mixes
     words = {**shared["embed"], "width": 128, "attrs": ["NORM"], "rows": [5000]}
+    characters = {"@architectures": "spacy-elmo.CharLSTMEmbed.v1", "width": 256}
     inputs = {
         "words": {"@architectures": "spacy-elmo.KnownWords.v1", "embed": words},
-        "characters": {"@architectures": "spacy-elmo.CharLSTMEmbed.v1", "width": 256},
+        "characters": characters,
         "elmo": {**shared["input"], **mixes},
     }
     components["tok2vec"]["model"] = {
@@ -268,8 +269,11 @@ def use_accurate_network(config: Config) -> None:
         "embed": {"@layers": "concatenate.v1", "*": inputs},
         "encode": {"@architectures": "spacy-elmo.BiLSTMEncoder.v1", "width": 512, "depth": 2},
     }
+    lemmatizer = components["lemmatizer"]
+    # Edits depend on the last letters more than on the sentence.
+    lemmatizer["model"]["tok2vec"]["*"]["characters"] = {**characters, "width": 128}
     # A known lemma is more often right than the most probable edit of an unknown word.
-    components["lemmatizer"]["top_k"] = 20
+    lemmatizer["top_k"] = 20
     # The same holds for a known analysis.
     components["morphologizer"]["factory"] = "lexicon_morphologizer"
     # Changes of case and line breaks are for chats and headlines.
