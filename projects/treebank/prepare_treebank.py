@@ -8,7 +8,6 @@ configs of the biLM and of the pipeline, and `card.json` for the package.
 """
 
 import argparse
-import copy
 import os
 import re
 import subprocess
@@ -233,7 +232,7 @@ def bilm_settings(words: list[str]) -> dict[str, dict[str, Any]]:
 
 def pipeline_steps(words: int) -> int:
     """Return the number of training steps of a pipeline for so many training words."""
-    return PASSES * words // BATCH_WORDS
+    return max(1000, PASSES * words // BATCH_WORDS)
 
 
 def use_accurate_network(config: Config) -> None:
@@ -242,9 +241,9 @@ def use_accurate_network(config: Config) -> None:
     LSTMs read the characters of each word and then each sentence. A graph-based parser takes the place of spaCy's.
     """
     components, pipeline = config["components"], config["nlp"]["pipeline"]
-    shared, mixes = components["tok2vec"]["model"], {"dropout": 0.5}
-    # The LSTMs read sentences, so these come first, from a network of its own.
-    components["senter"]["model"]["tok2vec"] = copy.deepcopy(shared)
+    shared, dropout = components["tok2vec"]["model"], {"dropout": 0.5}
+    # The LSTMs read sentences, so `senter` comes first, with a network of its own.
+    components["senter"]["model"]["tok2vec"] = shared
     pipeline.remove("senter")
     pipeline.insert(pipeline.index("tok2vec"), "senter")
     components["parser"] = {
@@ -256,13 +255,13 @@ def use_accurate_network(config: Config) -> None:
         },
     }
     for name in ("tagger", "morphologizer", "lemmatizer", "parser"):
-        components[name]["model"]["tok2vec"]["*"]["elmo"] |= mixes
+        components[name]["model"]["tok2vec"]["*"]["elmo"] |= dropout
     words = {**shared["embed"], "width": 128, "attrs": ["NORM"], "rows": [5000]}
     characters = {"@architectures": "spacy-elmo.CharLSTMEmbed.v1", "width": 256}
     inputs = {
         "words": {"@architectures": "spacy-elmo.KnownWords.v1", "embed": words},
         "characters": characters,
-        "elmo": {**shared["input"], **mixes},
+        "elmo": {**shared["input"], **dropout},
     }
     components["tok2vec"]["model"] = {
         "@architectures": "spacy-elmo.SentenceTok2Vec.v1",
@@ -276,14 +275,8 @@ def use_accurate_network(config: Config) -> None:
     lemmatizer["top_k"] = 20
     # The same holds for a known analysis.
     components["morphologizer"]["factory"] = "lexicon_morphologizer"
-    # Changes of case and line breaks are for chats and headlines.
-    gold = {"augmenter": {"@augmenters": "spacy-elmo.gold_sentences.v1"}}
-    config["corpora"]["train"] |= gold
-    config["corpora"]["dev"] = {
-        "@readers": "spacy.Corpus.v1",
-        "path": "${paths.dev}",
-        **copy.deepcopy(gold),
-    }
+    # It replaces changes of case and line breaks, which are for chats and headlines.
+    config["corpora"]["train"]["augmenter"] = {"@augmenters": "spacy-elmo.gold_sentences.v1"}
     training = config["training"]
     training["dropout"] = 0.5
     training["batcher"]["size"] = BATCH_WORDS
@@ -349,7 +342,7 @@ def write_corpus(parts: dict[str, list[Sentence]], *, split_anew: bool, twice: b
     TEXT.mkdir(parents=True, exist_ok=True)
     for part, sentences in parts.items():
         (CORPUS / f"{part}.conllu").write_text("".join(map(str, sentences)), "utf8")
-    # In Docs of ten sentences, the parser learns where sentences end.
+    # In Docs of ten sentences, `senter` or spaCy's parser learns where sentences end.
     train = list(make_docs(parts["train"], together=10))
     if twice:
         train += make_docs(parts["train"])
@@ -375,10 +368,16 @@ def write_pipeline_config(
     for component in left_out:
         config["nlp"]["pipeline"].remove(component)
         del config["components"][component]
+    if accurate and "senter" in left_out:
+        # The dev part has words instead of text, so the tokenizer cannot set the sentences.
+        config["corpora"]["dev"] = {**config["corpora"]["train"], "path": "${paths.dev}"}
     if steps:
         # The rate falls until the last step.
         config["training"]["max_steps"] = steps
-        config["training"]["optimizer"]["learn_rate"]["total_steps"] = steps
+        config["training"]["optimizer"]["learn_rate"] |= {
+            "total_steps": steps,
+            "warmup_steps": min(250, steps // 5),
+        }
     config.to_disk(path)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from spacy.attrs import NORM
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
@@ -17,7 +18,7 @@ def KnownWords_v1(
     embed: Model[list[Doc], list[Floats2d]], dropout: float = 0.2
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build an embedding of the words of the training data, (n_tokens, width) per Doc. All other words have one learned
-    vector, so that a network reads from it to look at other inputs, such as characters.
+    vector, which tells the network to rely on other inputs, such as characters.
 
     A hash embedding alone gives an unknown word the rows of other words. In training, some words get the vector of
     unknown words, as in UDPipe 2 (Straka 2018). The layer remembers the words that it has seen in training, by their
@@ -56,7 +57,7 @@ def forward(
     if not docs:
         return vectors, backprop_vectors
     lengths = [len(doc) for doc in docs]
-    words = np.array([token.norm for doc in docs for token in doc], dtype="uint64")
+    words = np.concatenate([doc.to_array([NORM])[:, 0] for doc in docs])
     if is_train:
         model.attrs["known"] = np.union1d(model.attrs["known"], words)
         unknown = np.random.random(len(words)) < model.attrs["dropout"]

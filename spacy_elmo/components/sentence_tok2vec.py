@@ -53,8 +53,10 @@ def forward(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     """Compute the outputs of the encoder for each Doc, (n_tokens, width)."""
     embed, encode = model.layers
-    vectors, backprop_vectors = embed(docs, is_train)
     sentences = [len(sentence) for doc in docs for sentence in doc.sents]
+    if not sentences:
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda gradient: []
+    vectors, backprop_vectors = embed(docs, is_train)
     lengths = [len(doc) for doc in docs]
     outputs, backprop_outputs = encode(split(model.ops.flatten(vectors), sentences), is_train)
 
@@ -62,20 +64,20 @@ def forward(
         d_vectors = backprop_outputs(split(model.ops.flatten(gradient), sentences))
         return backprop_vectors(split(model.ops.flatten(d_vectors), lengths))
 
-    if not sentences:
-        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda gradient: []
     return split(model.ops.flatten(outputs), lengths), backprop
 
 
 def gold_sentences_v1() -> Augmenter:
     """Return an augmenter that changes no text: it gives the Docs of a corpus the sentences of their annotation, for
-    components that read `doc.sents`, such as `biaffine_parser`. Take it for the training part and the dev part."""
+    components that read `doc.sents`, such as `biaffine_parser`. If no component sets sentences, the dev part needs it,
+    too."""
     return gold_sentences
 
 
 def gold_sentences(nlp: Language, example: Example) -> Iterator[Example]:
     """Set the sentences of the predicted Doc to those of the reference."""
-    starts = example.get_aligned_sent_starts()
-    for token, start in zip(example.predicted, starts, strict=True):
-        token.is_sent_start = token.i == 0 or start == 1
+    if example.reference.has_annotation("SENT_START"):
+        starts = example.get_aligned_sent_starts()
+        for token, start in zip(example.predicted, starts, strict=True):
+            token.is_sent_start = token.i == 0 or start == 1
     yield example

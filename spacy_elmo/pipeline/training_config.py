@@ -66,7 +66,7 @@ def onto(nlp: Language, source: str, elmo: str, components: list[str], **options
     """Return a config that trains new components (see `add_listening`, also for `options`) on a trained pipeline.
 
     All components of the pipeline, whose name or folder is `source`, are sourced and frozen, also `elmo`, so they
-    predict the same as before; only a parser keeps to the sentences of a new `senter`.
+    predict the same as before, but for the sentences of a new `senter`, which they may read.
     """
     present = list(nlp.component_names)
     add_listening(nlp, components, **options)

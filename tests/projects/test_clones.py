@@ -63,7 +63,7 @@ def test_treebank_with_names(repository, tmp_path):
     folder = cloned(repository, tmp_path, "treebank")
     data = Path(shutil.copytree(SAMPLE, tmp_path / "my data"))
     variables = dict(
-        data=data, lang="en", weights="en_mini_v4", optimize="efficiency", tokenizer="spacy",
+        data=data, lang="en", weights="en_mini_v4", tokenizer="spacy",
         treebank="sample", max_steps=400,
         names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=600,
         sentences_max_steps=100, **STATED,
@@ -137,6 +137,7 @@ def test_treebank(repository, tmp_path):
     assert nlp.get_pipe("lemmatizer").trees.spelling.replace == (("\u0301", ""),)
     run(folder, "all", **variables | dict(
         lang="la", treebank="got_tiny-ud", weights=folder / "training/bilm/model-best.safetensors", max_steps=20,
+        optimize="efficiency",
     ))  # fmt: skip
     elmo = spacy.load(folder / "training/pipeline").config["components"]["elmo"]
     assert elmo["weights"] == str(folder / "training/bilm/model-best.safetensors")

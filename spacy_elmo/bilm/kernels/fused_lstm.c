@@ -16,8 +16,7 @@
    second-level cache. INNER rows of the panels fill half of a first-level cache.
 
    A step with at most FEW rows waits for the memory of its weights. So the products x W_x are computed before, for several such
-   steps with at most WINDOW rows together, and the step itself reads only W_h, which is half of the weights. The order of the
-   sums is the same. */
+   steps with at most WINDOW rows together, and the step itself reads only W_h. The order of the sums is the same. */
 enum { CHUNK = 96, INNER = 256, FEW = 6, WINDOW = 64 };
 
 typedef struct {

@@ -135,8 +135,9 @@ def forward(
     batch_sizes: Sequence[int], *, vectors: Array | None = None, types: Array | None = None,
     residual: bool = False, kept: Kept | None = None,
 ) -> None:  # fmt: skip
-    """Run L layers of an LSTM in D directions, with input size X, output size P and cell state size C, over B
-    sequences, packed as in torch's `PackedSequence`, with M time steps in total. All arrays are contiguous.
+    """Run L layers of an LSTM in D directions, with output size P and cell state size C, over B sequences, packed
+    as in torch's `PackedSequence`, with M time steps in total. The input size X is P if there are several layers.
+    All arrays are contiguous.
 
     Args:
         clips: limits of the magnitudes of c and h.
@@ -153,6 +154,7 @@ def forward(
     """
     levels, directions, _, width = outputs.shape
     x_width, (*_, batch, dim), wide_width = padded(inputs.shape[2]), c.shape, h.shape[3]
+    assert levels == 1 or x_width == wide_width
     threads, hidden_step = torch.get_num_threads(), dim + ROW_GAP
     window, step = threads * _WINDOW, directions * batch
     size = window * (4 * dim + x_width) + step * (x_width + wide_width + hidden_step)
