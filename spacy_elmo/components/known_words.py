@@ -57,7 +57,7 @@ def forward(
     if not docs:
         return vectors, backprop_vectors
     lengths = [len(doc) for doc in docs]
-    words = np.concatenate([doc.to_array([NORM])[:, 0] for doc in docs])
+    words = np.concatenate([doc.to_array([NORM]).reshape(-1) for doc in docs])
     if is_train:
         model.attrs["known"] = np.union1d(model.attrs["known"], words)
         unknown = np.random.random(len(words)) < model.attrs["dropout"]
