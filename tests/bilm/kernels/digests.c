@@ -43,13 +43,13 @@ typedef struct {
 typedef struct {
     int64_t parts, layers, directions, steps;
     const int64_t *rows;
-    int64_t sequences, dim, width, columns;
+    int64_t sequences, dim, width, x_width, columns, x_columns;
     const LayerWeights *weights;
     double cell_clip, out_clip;
     int64_t residual;
     const float *vectors;
     const int64_t *types;
-    float *values, *h, *c;
+    float *values, *outputs, *h, *c;
     int64_t hidden_step;
     float *scratch;
     void *xh, *hiddens, *gates;
@@ -172,9 +172,9 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
     for (int k = 0; k < 4 * DIM; k++)
         by_cell[k] = bias[k / 16 % 4 * DIM + k / 64 * 16 + k % 16];
     LayerWeights layer = {{packed, NULL}, {packed_last, NULL}, by_cell};
-    forward(&(Forward){1, 1, 1, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, &layer, 2.5, 0.8, 0, NULL, NULL, values, h, c, DIM,
-                       space, xh, hiddens, kept, cells});
     float *outputs = values + total * WIDTH;
+    forward(&(Forward){1, 1, 1, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, WIDTH, WIDTH, &layer, 2.5, 0.8, 0, NULL, NULL, values,
+                       outputs, h, c, DIM, space, xh, hiddens, kept, cells});
     for (int64_t k = 0; k < total * WIDTH; k++)
         if (outputs[k] != outputs[k]) outputs[k] = 7; /* what bits a NaN has is no one's promise */
     SAY("lstm", outputs, total * WIDTH);
