@@ -218,9 +218,9 @@ static void run(const char *variant, void (*pack)(const Packing *), void (*produ
     int64_t *types = malloc(2 * (size_t)total * sizeof *types);
     for (int64_t k = 0; k < 2 * total; k++)
         types[k] = k * 7 % total;
-    forward(&(Forward){1, LAYERS, 2, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, layers, 2.5, 0.8, 1, vectors, types, all,
-                       numbers(LAYERS * 2 * SEQUENCES * WIDTH, 1), numbers(LAYERS * 2 * SEQUENCES * DIM, 3), DIM, space, NULL,
-                       NULL, NULL, NULL});
+    forward(&(Forward){1, LAYERS, 2, STEPS, rows, SEQUENCES, DIM, WIDTH, WIDTH, WIDTH, WIDTH, layers, 2.5, 0.8, 1, vectors, types,
+                       all, all + 2 * total * WIDTH, numbers(LAYERS * 2 * SEQUENCES * WIDTH, 1),
+                       numbers(LAYERS * 2 * SEQUENCES * DIM, 3), DIM, space, NULL, NULL, NULL, NULL});
     SAY("layers", all, (LAYERS + 1) * 2 * total * WIDTH);
 }
 
