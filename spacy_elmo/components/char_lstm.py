@@ -34,7 +34,7 @@ def CharLSTMEmbed_v1(
     """
     # As large as the other inputs of an encoder. From small ones, the LSTMs have outputs near 0 for a long time.
     large = partial(uniform_init, lo=-1.0, hi=1.0)
-    layers: list[Model] = [HashEmbed(char_width, rows, initializer=large), bilstm(width)]
+    layers: list[Model] = [HashEmbed(char_width, rows, seed=0, initializer=large), bilstm(width)]
     return Model("char-lstm", forward, init=init, dims={"nO": width}, layers=layers)
 
 

@@ -61,4 +61,4 @@ def test_gradients(model):
         node.set_param(name, before)
         slope = (losses[1] - losses[0]) / 2e-2
         assert slope == pytest.approx(float((gradient * direction).sum()), rel=0.02, abs=0.02)
-        assert abs(slope) > 0.1
+        assert np.abs(gradient).max() > 0.01
