@@ -55,10 +55,10 @@ def forward(
     characters, lstm = model.layers
     ops, half = model.ops, model.get_dim("nO") // 2
     lengths = [len(doc) for doc in docs]
-    orths = [np.asarray(doc.to_array(ORTH)).reshape(-1) for doc in docs if len(doc)]
-    if not orths:
+    if not any(lengths):
         return [ops.alloc2f(0, 2 * half) for _ in docs], lambda gradient: []
-    distinct, inverse = np.unique(np.concatenate(orths), return_inverse=True)
+    orths = np.concatenate([doc.to_array([ORTH]).reshape(-1) for doc in docs])
+    distinct, inverse = np.unique(orths, return_inverse=True)
     # Docs of one batch may have several vocabularies.
     texts = {token.orth: token.text for doc in docs for token in doc}
     words = [texts[orth][:_LONGEST] for orth in distinct.tolist()]

@@ -25,7 +25,7 @@ def SentenceTok2Vec_v1(
     `spacy-elmo.gold_sentences.v1` sets them.
 
     Args:
-        embed: the vectors of the words, (n_tokens, width) per Doc, such as `thinc.concatenate.v1` of several
+        embed: the vectors of the words, (n_tokens, width) per Doc, such as `concatenate.v1` of several
             embeddings and listeners.
         encode: the encoder, such as `spacy-elmo.BiLSTMEncoder.v1`. Its input has the width of `embed`.
     """
