@@ -94,11 +94,11 @@ def lacks(row: list[str], column: int) -> bool:
 
 
 def is_annotated(sentences: Iterable[Sentence], column: int) -> bool:
-    """Return True if a column has something to learn: values that differ, in a hundredth of the words or more. A few
+    """Return True if a column has something to learn: values that differ, in a twentieth of the words or more. A few
     treebanks have lemmas of punctuation only, or features of single words."""
     words = [word for sentence in sentences for word in sentence.words if word[UPOS] != "PUNCT"]
     values = [word[column] for word in words if not lacks(word, column)]
-    return len(set(values)) > 1 and len(values) >= len(words) / 100
+    return len(set(values)) > 1 and len(values) >= len(words) / 20
 
 
 def read_conllu(path: Path) -> tuple[list[Sentence], Counter[str], list[str]]:
