@@ -1,6 +1,6 @@
 """Look at a treebank before anything is trained, and write what the training needs.
 
-    python prepare_treebank.py assets/pos/got_proiel-ud --lang got --licence "CC BY-NC-SA 3.0" --release r2.17
+    python prepare_treebank.py assets/pos/wo_wtb-ud --lang wo --licence "CC BY-SA 4.0" --release r2.17 --author "NAME"
 
 It reads NAME-train.conllu, NAME-test.conllu and NAME-dev.conllu (or .conllu.xz). Without a dev part, it takes the last
 tenth of the train part. It writes the parts to `corpus`, in CoNLL-U and as binary Docs. To `training`, it writes the
@@ -39,12 +39,13 @@ from read_conllu import (
 from score_pipeline import find_udeval
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
+from spacy.util import get_lang_class
 from spacy.vocab import Vocab
 
-LAYERS = {"tagger": [XPOS], "morphologizer": [UPOS, FEATS], "lemmatizer": [LEMMA], "parser": [HEAD]}
-"""The columns that a component learns. One of them is enough."""
+LAYERS = {"tagger": XPOS, "morphologizer": UPOS, "lemmatizer": LEMMA, "parser": HEAD}
+"""The column that a component learns. The morphologizer learns analyses: a part of speech and its features."""
 RARE = 0.01
-"""Marks that fewer of the words have, such as those of foreign names, are kept."""
+"""If fewer of the words have marks that no lemma has, such as those of foreign names, all marks are kept."""
 STATED = {
     "lang": "code of the language",
     "licence": "licence of the treebank",
@@ -55,7 +56,7 @@ STATED = {
 CORPUS, TRAINING = Path("corpus"), Path("training")
 BATCH_WORDS, PASSES = 450, 50
 """Words in a batch of the accurate network, and how often it reads the training words."""
-TEXT = CORPUS / "text"
+TEXT = Path("text")
 """What the biLM reads: the words of the treebank, and files `*.txt` of the user."""
 
 
@@ -74,9 +75,9 @@ def unknown_variables() -> list[str]:
     return sorted(given - set(srsly.read_yaml("project.yml")["vars"])) if given else []
 
 
-def read_parts(name: Path) -> tuple[dict[str, list[Sentence]], list[str]]:
+def read_parts(name: str) -> tuple[dict[str, list[Sentence]], list[str]]:
     """Return the sentences of each part, and what is wrong with the files. Print what was dropped."""
-    parts, problems = {}, []
+    parts, problems, folder = {}, [], Path(f"{name}-").parent
     for part in ("train", "dev", "test"):
         files = [Path(f"{name}-{part}.conllu{suffix}") for suffix in ("", ".xz")]
         parts[part] = []
@@ -88,11 +89,9 @@ def read_parts(name: Path) -> tuple[dict[str, list[Sentence]], list[str]]:
             break
         else:
             if part != "dev":
-                others = {
-                    path.name.rsplit("-", 1)[0] for path in name.parent.glob("*-train.conll*")
-                }
+                others = {path.name.rsplit("-", 1)[0] for path in folder.glob("*-train.conll*")}
                 problems.append(
-                    f"there is no file {files[0]} or {files[1].name}. Treebanks in {name.parent}:"
+                    f"there is no file {files[0]} or {files[1].name}. Treebanks in {folder}:"
                     f" {', '.join(sorted(others)) or 'none'}"
                 )
     return parts, problems
@@ -112,11 +111,7 @@ def summary(sentences: list[Sentence]) -> str:
 
 def components_without_data(sentences: list[Sentence]) -> list[str]:
     """Return the components that have nothing to learn."""
-    return [
-        name
-        for name, columns in LAYERS.items()
-        if not any(is_annotated(sentences, column) for column in columns)
-    ]
+    return [name for name, column in LAYERS.items() if not is_annotated(sentences, column)]
 
 
 def is_punctuated(sentences: list[Sentence]) -> bool:
@@ -144,13 +139,14 @@ def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
 
 
 def make_docs(sentences: list[Sentence], *, together: int = 1) -> Iterator[Doc]:
-    """Yield Docs of several sentences, but those without a tree alone."""
+    """Yield Docs of several sentences. All sentences of a Doc have a tree, or none has one."""
     vocab = Vocab()
     trees = [sentence for sentence in sentences if sentence.is_tree]
     others = [sentence for sentence in sentences if not sentence.is_tree]
-    groups = [trees[start : start + together] for start in range(0, len(trees), together)]
-    for group in [*groups, *([sentence] for sentence in others)]:
-        yield Doc.from_docs([make_doc(vocab, sentence) for sentence in group])
+    for group in (trees, others):
+        for start in range(0, len(group), together):
+            docs = [make_doc(vocab, sentence) for sentence in group[start : start + together]]
+            yield Doc.from_docs(docs)
 
 
 def sentence_docs(nlp: Language, sentences: list[Sentence]) -> Iterator[Doc]:
@@ -303,7 +299,7 @@ def shipped_config(name: str, path: Path) -> Config:
 def language_class(lang: str) -> str:
     """Return the code of the pipeline's class of language: `xx` if spaCy has no other."""
     try:
-        return spacy.blank(lang).lang
+        return get_lang_class(lang).lang
     except ImportError:
         return "xx"
 
@@ -339,7 +335,8 @@ def write_corpus(parts: dict[str, list[Sentence]], *, split_anew: bool, twice: b
     Args:
         twice: the pipeline reads each training sentence also alone, as a text of its own.
     """
-    TEXT.mkdir(parents=True, exist_ok=True)
+    CORPUS.mkdir(exist_ok=True)
+    TEXT.mkdir(exist_ok=True)
     for part, sentences in parts.items():
         (CORPUS / f"{part}.conllu").write_text("".join(map(str, sentences)), "utf8")
     # In Docs of ten sentences, `senter` or spaCy's parser learns where sentences end.
@@ -400,7 +397,7 @@ def write_bilm_config(sentences: list[Sentence], settings: dict[str, dict[str, A
 def main() -> None:
     """Check everything, then write the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("treebank", type=Path, metavar="DATA/pos/NAME")
+    parser.add_argument("treebank", metavar="DATA/pos/NAME")
     parser.add_argument("--weights", default="", help="a biLM; without one, the treebank trains it")
     parser.add_argument("--optimize", choices=["accuracy", "efficiency"], default="accuracy")
     parser.add_argument("--tokenizer", choices=["treebank", "spacy"], default="treebank")
@@ -423,8 +420,8 @@ def main() -> None:
     if len(left_out) == len(LAYERS):
         sys.exit(f"{args.treebank}: no column has annotation to learn")
     for component in left_out:
-        columns = " and ".join(COLUMNS[column] for column in LAYERS[component])
-        print(f"No {component}: all words have the same {columns}, or none")
+        column = COLUMNS[LAYERS[component]]
+        print(f"No {component}: too few words have a value of {column}, or all have the same")
     lang = language_class(args.lang)
     if lang != args.lang:
         print(f"The pipeline has the language {lang}, because spaCy does not know {args.lang!r}")
@@ -453,15 +450,18 @@ def main() -> None:
             docs = list(sentence_docs(nlp, parts[part]))
             write_docs(docs, CORPUS / f"sentences-{part}.spacy", split_anew=True)
     TRAINING.mkdir(exist_ok=True)
-    steps = int(args.max_steps or accurate and pipeline_steps(words))
+    treebank, steps = (
+        Path(args.treebank).name,
+        int(args.max_steps or accurate and pipeline_steps(words)),
+    )
     write_pipeline_config(settings, left_out, accurate=accurate, steps=steps)
     (TRAINING / "bilm.cfg").unlink(missing_ok=True)
     if not args.weights:
-        card = {"name": args.treebank.name, "licence": args.licence}
+        card = {"name": treebank, "licence": args.licence}
         write_bilm_config(parts["train"], {"card": card, "prepare": {"lang": lang}})
     card = {
-        "name": args.name or package_name(args.lang, args.treebank.name),
-        "treebank": args.treebank.name,
+        "name": args.name or package_name(args.lang, treebank),
+        "treebank": treebank,
         "words": words,
         "weights": args.weights,
         **{name: getattr(args, name) for name in STATED},

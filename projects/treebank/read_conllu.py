@@ -170,7 +170,7 @@ def _sentence(block: list[tuple[int, bytes]], dropped: Counter[str]) -> Sentence
         span = re.fullmatch(r"(\d+)-(\d+)", row[ID])
         if re.fullmatch(r"\d+\.\d+", row[ID]):
             continue  # an empty node of the enhanced graph
-        if span and end < following == int(span[1]) <= int(span[2]):
+        if span and end < following == int(span[1]) < int(span[2]):
             end = int(span[2])
         elif row[ID] == str(following):
             numbers.append(number)

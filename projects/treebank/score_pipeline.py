@@ -146,7 +146,6 @@ def score(pipeline: Path, test: Path, folder: Path) -> Scores:
         folder: for the annotated text.
     """
     gold, _, _ = read_conllu(test)
-    shown = [name for name, (_, column) in COLUMNS.items() if is_annotated(gold, column)]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     inputs = {"gold words": test}
@@ -161,11 +160,17 @@ def score(pipeline: Path, test: Path, folder: Path) -> Scores:
         predicted, _, problems = read_conllu(out)
         if problems:
             raise ValueError("\n".join(problems))
+        shown = [
+            name
+            for name, (_, column) in COLUMNS.items()
+            if is_annotated(gold, column) and is_annotated(predicted, column)
+        ]
         counts = udeval(gold, predicted, folder)
         split = SPLIT if name == "plain text" else {}
         scores[name] = {ours: counts[theirs].f1 for ours, theirs in split.items()}
         scores[name] |= {ours: counts[COLUMNS[ours][0]].f1 for ours in shown}
-        if partial := over_annotated(gold, predicted, counts, folder):
+        partial = over_annotated(gold, predicted, counts, folder)
+        if partial := {ours: f1 for ours, f1 in partial.items() if ours in shown}:
             scores[f"{name}, annotated words alone"] = partial
     return scores
 

@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT.udpipe")
     args = parser.parse_args()
     args.out.unlink(missing_ok=True)
-    if PIPELINE.exists() and "tokenizer" not in load_config(PIPELINE)["initialize"]:
+    if PIPELINE.exists() and "tokenizer" not in load_config(PIPELINE)["nlp"]:
         print("The pipeline has spaCy's tokenizer: nothing to train")
         return
     args.out.write_bytes(train(args.train.read_text("utf-8-sig"), args.dev.read_text("utf-8-sig")))

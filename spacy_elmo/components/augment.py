@@ -70,7 +70,13 @@ def _augment(
             position += random.randint(width // 2, width + width // 2)
     if breaks or case is not str:
         reference = _changed(example.reference, case, breaks)
-        example = Example(nlp.make_doc(reference.text), reference)
+        if reference.has_unknown_spaces:
+            predicted = Doc(
+                nlp.vocab, [t.text for t in reference], [bool(t.whitespace_) for t in reference]
+            )
+        else:
+            predicted = nlp.make_doc(reference.text)
+        example = Example(predicted, reference)
     yield example
 
 
@@ -101,6 +107,7 @@ def _changed(gold: Doc, case: Case, breaks: set[int]) -> Doc:
         first = _HEAD if values[place, 0] == _INSIDE else 0
         values[place, first : len(_STRUCTURE)] = line_break[first:]
     doc = Doc(gold.vocab, words, spaces).from_array(attributes, values.astype("uint64"))
+    doc.has_unknown_spaces = gold.has_unknown_spaces
     annotate_spaces(doc, [doc[place] for place in added])
     for token in doc:
         if token.lemma_ != token.lemma_.lower():

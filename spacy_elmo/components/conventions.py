@@ -64,7 +64,7 @@ class SpacyConventions:
 
     - `doc.noun_chunks` reads trees of Universal Dependencies (UD), unless spaCy's iterator of the language does.
     - Whitespace tokens have the tag `_SP`, the part of speech `SPACE`, no morphology, their own text as lemma, and
-      no children in the tree.
+      no words as children in the tree.
     - `doc.tensor` is the average of the layers of ELMo. So `vector` of Docs, spans and tokens is an ELMo vector, also
       after `as_doc`, merges and `Doc.from_docs`. `similarity` compares these vectors.
     - Labels can be renamed to those of spaCy's English pipelines (OntoNotes and ClearNLP).

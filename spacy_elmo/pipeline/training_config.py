@@ -84,9 +84,15 @@ def onto(nlp: Language, source: str, elmo: str, components: list[str], **options
     config["nlp"], config["components"] = filled["nlp"], filled["components"]
     config["nlp"]["pipeline"] = pipeline
     config["components"].update({name: {"source": source} for name in present})
-    weights = [nlp.get_pipe_meta(name).default_score_weights or {} for name in components]
+    old, new = (
+        combine_score_weights(
+            [nlp.get_pipe_meta(name).default_score_weights or {} for name in names]
+        )
+        for names in (present, components)
+    )
     config["training"].update(
-        score_weights=combine_score_weights(weights),
+        # spaCy would count the scores of the frozen components, too.
+        score_weights=dict.fromkeys(old) | new,
         frozen_components=present,
         # In training, frozen components do not run unless they are listed here.
         annotating_components=present[:start],

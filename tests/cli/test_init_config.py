@@ -259,6 +259,8 @@ def test_new_components_leave_a_trained_pipeline_as_it_is(tmp_path, frozen):
     *middle, last = nlp.pipe_names[1:]
     assert new.pipe_names == ["elmo", "ner", *middle, "textcat", last]
     assert predicted(tmp_path / "model-last") == expected
+    counted = {name for name, weight in new.config["training"]["score_weights"].items() if weight}
+    assert counted == {"ents_f", "cats_score"}
     doc = new("Anna met Bob in Paris . It rained !")
     assert {(ent.text, ent.label_) for ent in doc.ents} >= {("Anna", "PER"), ("Bob", "PER")}
     assert doc.cats["travel"] > 0.5

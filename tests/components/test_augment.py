@@ -62,6 +62,17 @@ def test_a_text_changes_its_case_and_keeps_its_annotation(example, case, text, l
     ]
 
 
+def test_given_words_are_not_split_anew(example):
+    """As by spaCy's corpus reader, the words of a text whose spaces are unknown stay."""
+    nlp, _ = example
+    gold = Doc(nlp.vocab, ["I", "don't", "know."])
+    gold.has_unknown_spaces = True
+    changed = augmented((nlp, Example(gold.copy(), gold)), upper=1.0)
+    for doc in (changed.predicted, changed.reference):
+        assert [token.text for token in doc] == ["I", "DON'T", "KNOW."]
+    assert changed.reference.has_unknown_spaces
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_lines_break_between_words_and_change_nothing_else(example, seed):
     random.seed(seed)

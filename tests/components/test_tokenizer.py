@@ -262,7 +262,7 @@ def test_a_pipeline_with_another_tokenizer_needs_no_model(tmp_path):
     """The model of another treebank, which the script finds, is removed."""
     (tmp_path / "out.udpipe").touch()
     (tmp_path / "training").mkdir()
-    Config({"initialize": {"vectors": None}}).to_disk(tmp_path / "training/pipeline.cfg")
+    Config({"nlp": {"lang": "en"}}).to_disk(tmp_path / "training/pipeline.cfg")
     out, printed = script(tmp_path, treebank(0, 5), treebank(1, 5))
     assert not out.exists() and "nothing to train" in printed
 
