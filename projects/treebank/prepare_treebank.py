@@ -329,19 +329,22 @@ def problems_of_the_call(args: argparse.Namespace) -> list[str]:
     return problems
 
 
-def write_corpus(parts: dict[str, list[Sentence]], *, split_anew: bool, twice: bool) -> None:
+def write_corpus(
+    parts: dict[str, list[Sentence]], *, split_anew: bool, starts: tuple[int, ...], alone: bool
+) -> None:
     """Write the parts, and what the biLM and the pipeline read.
 
     Args:
-        twice: the pipeline reads each training sentence also alone, as a text of its own.
+        starts: the pipeline reads the training part in Docs of ten sentences, once from each of these sentences on.
+        alone: it also reads each training sentence alone.
     """
     CORPUS.mkdir(exist_ok=True)
     TEXT.mkdir(exist_ok=True)
     for part, sentences in parts.items():
         (CORPUS / f"{part}.conllu").write_text("".join(map(str, sentences)), "utf8")
     # In Docs of ten sentences, `senter` or spaCy's parser learns where sentences end.
-    train = list(make_docs(parts["train"], together=10))
-    if twice:
+    train = [doc for start in starts for doc in make_docs(parts["train"][start:], together=10)]
+    if alone:
         train += make_docs(parts["train"])
     write_docs(train, CORPUS / "train.spacy", split_anew=split_anew)
     dev = list(make_docs(parts["dev"], together=10))
@@ -443,7 +446,10 @@ def main() -> None:
             f"The treebank has no text (# text, SpaceAfter=No), so the tokenizer is spaCy's of {lang}"
         )
 
-    write_corpus(parts, split_anew=args.tokenizer == "spacy", twice=accurate)
+    # Sentences alone teach `senter` that sentences seldom start, so it also reads more Docs of ten: on the dev part of
+    # Gothic, it finds 35 instead of 30 % (F1).
+    starts = (0, 3, 6) if accurate and "senter" not in left_out else (0,)
+    write_corpus(parts, split_anew=args.tokenizer == "spacy", starts=starts, alone=accurate)
     if args.tokenizer == "spacy":
         nlp = spacy.blank(lang)
         for part in ("train", "dev"):

@@ -92,6 +92,7 @@ def test_prepare(project, prepare):
     last = words.index(dev[0][0].text, len(words) - len(dev[0]))
     assert [token.text for token in dev[0]] == words[last:] and len(dev) == 1
     assert {doc.has_unknown_spaces for doc in [*train, *dev]} == {True}
+    assert [len(list(doc.sents)) for doc in train] == [8, 5, 2, *[1] * 8]
     # The biLM reads each word once.
     (text,) = [docs(project / "text/treebank.spacy")]
     assert [token.text for doc in text for token in doc] == words[:last]
