@@ -3,7 +3,7 @@
     python save_pipeline.py training/pipeline training/treebank/model-last training/names/model-best
 
 The components of several trainings on one biLM are joined: all of them read one `elmo`. The biLM keeps the digits of
-float16, in which it is stored, and the other weights those of bfloat16: their scores are the same, and a wheel is half
+float16, in which it is stored, and the other weights those of bfloat16: the scores hardly change, and a wheel is half
 as large.
 """
 

@@ -139,6 +139,11 @@ def plain_text(sentences: Iterable[Sentence]) -> str:
     return text + "\n"
 
 
+def has_values(sentences: Iterable[Sentence], column: int) -> bool:
+    """True unless no component of the pipeline predicts a column."""
+    return any(not lacks(word, column) for sentence in sentences for word in sentence.words)
+
+
 def score(pipeline: Path, test: Path, folder: Path) -> Scores:
     """Return {what was given to the pipeline: {name of the score: F1 in percent}}.
 
@@ -163,7 +168,7 @@ def score(pipeline: Path, test: Path, folder: Path) -> Scores:
         shown = [
             name
             for name, (_, column) in COLUMNS.items()
-            if is_annotated(gold, column) and is_annotated(predicted, column)
+            if is_annotated(gold, column) and has_values(predicted, column)
         ]
         counts = udeval(gold, predicted, folder)
         split = SPLIT if name == "plain text" else {}

@@ -66,7 +66,6 @@ def test_given_words_are_not_split_anew(example):
     """As by spaCy's corpus reader, the words of a text whose spaces are unknown stay."""
     nlp, _ = example
     gold = Doc(nlp.vocab, ["I", "don't", "know."])
-    gold.has_unknown_spaces = True
     changed = augmented((nlp, Example(gold.copy(), gold)), upper=1.0)
     for doc in (changed.predicted, changed.reference):
         assert [token.text for token in doc] == ["I", "DON'T", "KNOW."]

@@ -54,6 +54,7 @@ WRONG = {
     "its own head": (7, "3	es	es	PRON	P	_	3	nsubj	_	_"),
     "two roots": (7, "3	es	es	PRON	P	_	0	root	_	_"),
     "a skipped number": (7, "4	es	es	PRON	P	_	1	nsubj	_	_"),
+    "a range of one word": (7, "3-3	es	_	_	_	_	_	_	_	_"),
     "a range of other words": (5, "3-4	ist's	_	_	_	_	_	_	_	_"),
     "Latin-1": (8, "4	?	?	PUNCT	$	_	1	punct	_	\udce4"),
 }

@@ -202,7 +202,6 @@ def test_components_without_data(tmp_path):
         ([4], ["tagger"]),
         ([6, 7], ["parser"]),
         ([3], ["morphologizer"]),
-        ([5], []),
         ([3, 5], ["morphologizer"]),
         ([2, 3, 4, 5, 6, 7], ["tagger", "morphologizer", "lemmatizer", "parser"]),
     ):
@@ -216,6 +215,13 @@ def test_components_without_data(tmp_path):
     marks = [row and [*row[:2], row[2] if row[3] == "PUNCT" else "_", *row[3:]] for row in sample()]
     path.write_text(text_of(marks))
     assert components_without_data(read_conllu(path)[0]) == ["lemmatizer"]
+    for share, expected in ((0.03, ["tagger"]), (0.1, [])):
+        rows = sample()
+        words = [row for row in rows if row and row[3] != "PUNCT"]
+        for row in words[int(share * len(words)) :]:
+            row[4] = "_"
+        path.write_text(text_of(rows))
+        assert components_without_data(read_conllu(path)[0]) == expected
     one_tag = [row and [*row[:4], "T", *row[5:]] for row in sample()]
     path.write_text(text_of(one_tag))
     assert components_without_data(read_conllu(path)[0]) == ["tagger"]
