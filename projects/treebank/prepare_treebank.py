@@ -53,7 +53,7 @@ STATED = {
 }
 """Options that are asked for before anything is trained."""
 CORPUS, TRAINING = Path("corpus"), Path("training")
-BATCH_WORDS, PASSES = 450, 50
+BATCH_WORDS, PASSES = 450, 80
 """Words in a batch of the accurate network, and how often it reads the training words."""
 TEXT = Path("text")
 """What the biLM reads: the words of the treebank, and files `*.txt` of the user."""
