@@ -465,7 +465,7 @@ def main() -> None:
         "name": args.name or package_name(args.lang, treebank),
         "treebank": treebank,
         "words": words,
-        "weights": args.weights,
+        "weights": Path(args.weights).stem,
         **{name: getattr(args, name) for name in STATED},
     }
     srsly.write_json(TRAINING / "card.json", card)

@@ -14,6 +14,7 @@ from pathlib import Path
 import spacy
 import torch
 from spacy.language import Language
+from spacy.util import load_config
 from thinc.api import Model
 
 
@@ -24,7 +25,10 @@ def join(paths: list[Path]) -> Language:
     Raises:
         ValueError: a pipeline has another biLM than the first.
     """
-    joined, *others = map(spacy.load, paths)
+    elmo = load_config(paths[0] / "config.cfg")["components"]["elmo"]
+    # The package names its biLM, instead of a path on this machine.
+    joined = spacy.load(paths[0], config={"components.elmo.weights": Path(elmo["weights"]).stem})
+    others = [spacy.load(path) for path in paths[1:]]
     for path, other in zip(paths[1:], others, strict=True):
         if _bilm(other) != _bilm(joined):
             raise ValueError(

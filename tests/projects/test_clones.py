@@ -140,7 +140,8 @@ def test_treebank(repository, tmp_path):
         optimize="efficiency",
     ))  # fmt: skip
     elmo = spacy.load(folder / "training/pipeline").config["components"]["elmo"]
-    assert elmo["weights"] == str(folder / "training/bilm/model-best.safetensors")
+    # No path of this machine.
+    assert elmo["weights"] == srsly.read_json(folder / "training/card.json")["weights"] == "model-best"
 
     # Both are installed, and used in one process, after the example of the first README.
     site = tmp_path / "site"
