@@ -37,18 +37,9 @@ def known_names() -> list[str]:
     return bundled_names() + [name for name in installed_names() if name not in bundled_names()]
 
 
-def default_weights(lang: str | None) -> str:
+def default_weights(lang: str) -> str:
     """Return the name of the default biLM for a language: for English a bundled biLM, otherwise the newest version of
-    the biLM that is installed for this language, if there is only one.
-
-    Args:
-        lang: language code of the pipeline; None: unknown, as in the architecture `spacy-elmo.ElmoTok2Vec.v1`.
-    """
-    if lang is None:
-        raise ValueError(
-            f'weights = "{AUTO}" only works in the component elmo, which knows the language of the pipeline. Give the'
-            f' name of the weights, such as weights = "{DEFAULT_WEIGHTS}"'
-        )
+    the biLM that is installed for this language, if there is only one."""
     if lang == "en":
         return DEFAULT_WEIGHTS
     names = installed_names(lang)

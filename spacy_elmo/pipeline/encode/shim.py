@@ -19,7 +19,7 @@ from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
 from ...bilm.weights import StartState, Weights
 from ...digest import json_digest
-from ...weight_names import AUTO, default_weights, find_weights
+from ...weight_names import find_weights
 from ..factory_options import BiLMOptions
 
 # Locks for all shims, because an attribute that is a lock cannot be copied, and so that a forked process can replace
@@ -207,7 +207,7 @@ class BiLMShim(PyTorchShim):
         """Warn if the option `weights` names another biLM than the saved one."""
         named, saved = self.options.weights, self._card.get("name")
         try:
-            card = Weights.load_card(find_weights(named)) if named not in (None, AUTO) else {}
+            card = Weights.load_card(find_weights(named)) if named is not None else {}
         except (OSError, ValueError):
             return  # a saved pipeline needs no weights file
         if saved and card.get("name") not in (None, saved):
@@ -241,8 +241,6 @@ class BiLMShim(PyTorchShim):
                 "This biLM has no weights yet: the config has weights = null, which means random weights, and"
                 " nlp.initialize() draws them. Call it, or set weights to a name or a file"
             )
-        if name == AUTO:
-            name = default_weights(None)
         weights = Weights.load(find_weights(name)).without_head()
         self.set_weights(self._checked(weights, name))
 

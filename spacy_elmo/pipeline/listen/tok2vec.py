@@ -10,7 +10,6 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from ...bilm.config import Precision
-from ...weight_names import AUTO
 from ..encode.encoder import configure, is_initializing, layers_and_width, shim_of, zeros
 from ..factory_options import BiLMOptions, SpanGetter, Start, StoredDType
 from .scalar_mix import LayerChoice, MixOptions, mix_layers, scalar_mix
@@ -22,7 +21,7 @@ _LISTENER = "spacy-elmo.ElmoListener.v1"
 def ElmoTok2Vec_v1(
     *,
     bilm: Model[list[Doc], list[Floats3d]],
-    weights: str | None = AUTO,
+    weights: str | None,
     frozen: bool = True,
     lr_scale: float = 1.0,
     get_spans: SpanGetter | None = None,
@@ -40,8 +39,7 @@ def ElmoTok2Vec_v1(
 
     Args:
         bilm: a `spacy-elmo.BiLM.v1`.
-        weights: name of a biLM, or path of a weights file. You must set it: "auto" does not work here, because the
-            layer does not know the language of the pipeline.
+        weights: name of a biLM, or path of a weights file. null: random weights.
         width: width of the vectors. null: the width of the biLM. Set it in an entity linker whose only input is this
             layer.
     """
