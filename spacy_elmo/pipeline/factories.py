@@ -59,7 +59,7 @@ def make_elmo(
 
     is_auto = weights == AUTO
     options = ElmoOptions(
-        weights=default_weights(nlp.lang) if is_auto else weights,
+        weights=default_weights(nlp.vocab.lang) if is_auto else weights,
         frozen=frozen,
         lr_scale=lr_scale,
         get_spans=get_spans,

@@ -141,7 +141,9 @@ def test_treebank(repository, tmp_path):
     ))  # fmt: skip
     elmo = spacy.load(folder / "training/pipeline").config["components"]["elmo"]
     # No path of this machine.
-    assert elmo["weights"] == srsly.read_json(folder / "training/card.json")["weights"] == "model-best"
+    assert (
+        elmo["weights"] == srsly.read_json(folder / "training/card.json")["weights"] == "model-best"
+    )
 
     # Both are installed, and used in one process, after the example of the first README.
     site = tmp_path / "site"
