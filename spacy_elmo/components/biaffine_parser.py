@@ -25,8 +25,8 @@ class BiaffineParser(TrainablePipe):
 
     A Doc without sentences is an error (E030), because one tree for all of its sentences would be wrong. In training,
     the sentences are those of the reference, whatever those of the predicted Doc. Words without a gold head are not in
-    the loss, which is the cross-entropy of the heads plus that of the labels of the gold arcs. The network never sees
-    whitespace tokens. They depend on the word before them; on the first word, if they begin the sentence.
+    the loss, which is the cross-entropy of the heads plus that of the labels of the gold arcs. Whitespace tokens have no
+    scores. They depend on the word before them; on the first word, if they begin the sentence.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class BiaffineParser(TrainablePipe):
         heads = [np.maximum(sentence.heads, 0) for sentence in gold]
         set_dropout_rate(self.model, drop)
         scores, backprop = self.model.begin_update(Sentences(docs, words, heads))
-        loss, gradient = self.get_loss(examples, scores)
+        loss, gradient = self._loss(gold, scores)
         backprop(gradient)
         if sgd not in (None, False):
             self.finish_update(sgd)
@@ -119,7 +119,9 @@ class BiaffineParser(TrainablePipe):
         """Return the loss, summed over all words, and its gradient, for the scores of the gold sentences of the
         examples."""
         validate_examples(examples, "BiaffineParser.get_loss")
-        gold = list(self._gold_sentences(examples))
+        return self._loss(list(self._gold_sentences(examples)), scores)
+
+    def _loss(self, gold: list[_GoldSentence], scores: Scores) -> tuple[float, Scores]:
         labels = np.concatenate([np.zeros(0, int), *(sentence.labels for sentence in gold)])
         loss, d_labels = cross_entropy(scores.labels, labels, self.label_smoothing)
         d_arcs = []

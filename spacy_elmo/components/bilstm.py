@@ -23,7 +23,7 @@ _NOT_CLIPPED = Clips(None, None)
 
 def BiLSTMEncoder_v1(width: int, depth: int = 2) -> Model[list[Floats2d], list[Floats2d]]:
     """Build bidirectional LSTM layers, as the `encode` of an embedding. A text has the same vectors whatever else is in
-    its batch, and averaged parameters (`use_averages`) are averaged here, too. Both are not true of
+    its batch, and averaged parameters (`use_averages`) are averaged here, too. Neither is true of
     `spacy.TorchBiLSTMEncoder.v1`.
 
     Args:

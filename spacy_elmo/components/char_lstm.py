@@ -22,10 +22,9 @@ def CharLSTMEmbed_v1(
     width: int, char_width: int = 64, rows: int = 1000
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build embeddings of words, (n_tokens, width) per Doc: the last outputs of two LSTMs that read the characters of
-    the word, one in each direction, as in UDPipe 2 (Straka 2018).
+    the word, one in each direction. UDPipe 2 has GRUs instead (Straka 2018).
 
-    They know words that are not in the training data by their letters, as the biLM does, and learn with the other
-    layers.
+    So words that are not in the training data have useful embeddings, too, and these are trained with the other layers.
 
     Args:
         width: width of the embeddings, both directions together.

@@ -42,11 +42,12 @@ def KnownWords_v1(
 def init(
     model: Model[list[Doc], list[Floats2d]], X: list[Doc] | None = None, Y: Any = None
 ) -> None:
-    """Initialize the embedding. The vector of unknown words is 0 at first."""
+    """Initialize the embedding. At first, no word is known, and the vector of unknown words is 0."""
     embed = model.layers[0]
     embed.initialize(X=X)
     model.set_dim("nO", embed.get_dim("nO"))
     model.set_param("unknown", model.ops.alloc1f(model.get_dim("nO")))
+    model.attrs["known"] = np.zeros(0, dtype="uint64")
 
 
 def forward(

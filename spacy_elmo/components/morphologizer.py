@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from spacy.language import Language
 from spacy.pipeline.morphologizer import Morphologizer
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -19,9 +20,16 @@ class LexiconMorphologizer(Morphologizer):
     """The component that `make_lexicon_morphologizer` creates. A small treebank has few examples of each analysis, so
     the network is often not sure."""
 
-    def initialize(self, get_examples: Callable[[], Iterable[Example]], **options: Any) -> None:
+    # spaCy reads the names of the settings of `[initialize.components]` from the signature.
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: dict[str, Any] | None = None,
+    ) -> None:
         """Make the labels, and initialize the model; see `Morphologizer.initialize`."""
-        super().initialize(get_examples, **options)
+        super().initialize(get_examples, nlp=nlp, labels=labels)
         # Everything in `cfg` is saved with the component.
         self.cfg["lexicon"] = {}
 

@@ -6,12 +6,15 @@ true of the parameters inside a `PyTorchWrapper`: averages never reach them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from thinc.api import Model, torch2xp, xp2torch
 from torch import Tensor
+
+from ..bilm.kernels.native import inference_threads
 
 
 def run(
@@ -20,7 +23,8 @@ def run(
     inputs: Sequence[Any],
     is_train: bool,
 ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-    """Compute `function(parameters, *inputs)`, where `parameters` are the tensors of the layer by their names.
+    """Compute `function(parameters, *inputs)`, where `parameters` are the tensors of the layer by their names. In
+    prediction, this takes one thread: a process that is forked after torch has used more would wait for the others.
 
     Args:
         model: the layer.
@@ -35,7 +39,8 @@ def run(
         name: xp2torch(model.get_param(name), requires_grad=is_train) for name in model.param_names
     }
     tensors = [xp2torch(array, requires_grad=is_train) for array in inputs]
-    with torch.set_grad_enabled(is_train):
+    threads = contextlib.nullcontext() if is_train else inference_threads()
+    with threads, torch.set_grad_enabled(is_train):
         results = function(parameters, *tensors)
 
     def backprop(gradients: Sequence[Any]) -> list[Any]:

@@ -39,6 +39,13 @@ def test_words_are_known_after_training():
     assert model.predict([]) == []
 
 
+def test_a_new_training_forgets_the_words_of_the_last():
+    model = build()
+    model([doc("mice")], is_train=True)
+    model.initialize()
+    np.testing.assert_array_equal(model.predict([doc("mice")])[0], np.zeros((1, 6), "f"))
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.4, 1.0])
 def test_some_words_are_unknown_in_training(dropout):
     """The gradient of a word goes to its own vector or to that of unknown words."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import spacy
+import srsly
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import fix_random_seed
@@ -167,14 +168,17 @@ def test_an_empty_analysis_is_not_a_missing_one():
     assert known(pipe) == {"et": {"_"}, "canes": {"Number=Plur"}}
 
 
-def test_labels_that_are_given(nlp):
+def test_labels_that_are_given(nlp, tmp_path):
     """Analyses of the training data that have no label are not in the lexicon."""
     data = nlp.get_pipe("morphologizer").label_data
     fewer = {name: dict(list(values.items())[:2]) for name, values in data.items()}
     other = spacy.blank("la")
     pipe = other.add_pipe("lexicon_morphologizer")
     example = Example(Doc(other.vocab, words=WORDS), reference(other.vocab))
-    pipe.initialize(lambda: [example], nlp=other, labels=fewer)
+    srsly.write_json(tmp_path / "labels.json", fewer)
+    reader = {"@readers": "spacy.read_labels.v1", "path": str(tmp_path / "labels.json")}
+    other.config["initialize"]["components"] = {"lexicon_morphologizer": {"labels": reader}}
+    other.initialize(lambda: [example])
     pipe.update([example])
     assert known(pipe) == {
         "canes": LEXICON["canes"] - {"Number=Sing|POS=VERB"},
