@@ -25,8 +25,8 @@ class BiaffineParser(TrainablePipe):
 
     A Doc without sentences is an error (E030), because one tree for all of its sentences would be wrong. In training,
     the sentences are those of the reference, whatever those of the predicted Doc. Words without a gold head are not in
-    the loss, which is the cross-entropy of the heads plus that of the labels of the gold arcs. Whitespace tokens have no
-    scores. They depend on the word before them; on the first word, if they begin the sentence.
+    the loss, which is the cross-entropy of the heads plus that of the labels of the gold arcs. Whitespace tokens have
+    no scores. They depend on the word before them; on the first word, if they begin the sentence.
     """
 
     def __init__(

@@ -130,8 +130,8 @@ def make_lexicon_morphologizer(
     scorer: Callable[..., Any] | None,
     label_smoothing: float,
 ) -> "LexiconMorphologizer":
-    """Create a `morphologizer` for small treebanks, which chooses among the analyses in another way than spaCy's. It has
-    the same options.
+    """Create a `morphologizer` for small treebanks, which chooses among the analyses in another way than spaCy's. The
+    options are the same.
 
     An analysis is a part of speech with features. The component takes the one with the highest product of its
     probability and the probability of its part of speech. If the word has the analysis in the training data, in the
