@@ -115,13 +115,8 @@ class BiaffineParser(TrainablePipe):
         losses[self.name] += loss
         return losses
 
-    def get_loss(self, examples: Iterable[Example], scores: Scores) -> tuple[float, Scores]:
-        """Return the loss, summed over all words, and its gradient, for the scores of the gold sentences of the
-        examples."""
-        validate_examples(examples, "BiaffineParser.get_loss")
-        return self._loss(list(self._gold_sentences(examples)), scores)
-
     def _loss(self, gold: list[_GoldSentence], scores: Scores) -> tuple[float, Scores]:
+        """Return the loss, summed over all words, and its gradient."""
         labels = np.concatenate([np.zeros(0, int), *(sentence.labels for sentence in gold)])
         loss, d_labels = cross_entropy(scores.labels, labels, self.label_smoothing)
         d_arcs = []

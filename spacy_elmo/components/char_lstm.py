@@ -22,9 +22,8 @@ def CharLSTMEmbed_v1(
     width: int, char_width: int = 64, rows: int = 1000
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build embeddings of words, (n_tokens, width) per Doc: the last outputs of two LSTMs that read the characters of
-    the word, one in each direction. UDPipe 2 has GRUs instead (Straka 2018).
-
-    So words that are not in the training data have useful embeddings, too, and these are trained with the other layers.
+    the word, one in each direction. So words that are not in the training data have useful embeddings, too, and these
+    are trained with the other layers. UDPipe 2 has GRUs instead of LSTMs (Straka 2018).
 
     Args:
         width: width of the embeddings, both directions together.

@@ -14,7 +14,7 @@ import torch
 from thinc.api import Model, torch2xp, xp2torch
 from torch import Tensor
 
-from ..bilm.kernels.native import inference_threads
+from ..bilm.kernels.native import inference_threads, one_thread_after_fork
 
 
 def run(
@@ -24,7 +24,7 @@ def run(
     is_train: bool,
 ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     """Compute `function(parameters, *inputs)`, where `parameters` are the tensors of the layer by their names. In
-    prediction, this takes one thread: a process that is forked after torch has used more would wait for the others.
+    prediction, `inference_threads` says in how many threads.
 
     Args:
         model: the layer.
@@ -35,6 +35,7 @@ def run(
         The results as arrays, and a callback. It gets the gradients of the results, adds to the gradients of the
         layer's parameters, and returns the gradients of the inputs.
     """
+    one_thread_after_fork()
     parameters = {
         name: xp2torch(model.get_param(name), requires_grad=is_train) for name in model.param_names
     }

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import torch
 from spacy.language import Language
 from spacy.pipeline import EntityLinker, TrainablePipe
 from spacy.tokens import Doc
@@ -19,6 +18,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
+from ..bilm.kernels.native import one_thread_after_fork
 from ..bilm.spelling import Spelling
 from .encode import shim
 from .encode.encoder import configure, shim_of
@@ -99,6 +99,7 @@ class Elmo(TrainablePipe):
         self.listener_map = {}
         install_extensions()
         _guard_forks()
+        one_thread_after_fork()
 
     @property
     def spelling(self) -> Spelling:
@@ -301,12 +302,8 @@ class Elmo(TrainablePipe):
 
 @functools.cache
 def _guard_forks() -> None:
-    """Restrict torch to one thread in processes that are forked from now on, and renew our locks there.
-
-    A fork copies the memory of torch's thread pool but not its threads. The first parallel operation in the
-    child process would wait for these threads forever. It would also wait for a lock that another thread of its
-    parent has held.
-    """
+    """Renew our locks in processes that are forked from now on, which would wait for a lock that another thread of
+    the parent has held."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
 
@@ -314,4 +311,3 @@ def _guard_forks() -> None:
 def _after_fork() -> None:
     shim.renew_locks()
     cache.renew_lock()
-    torch.set_num_threads(1)

@@ -2,8 +2,6 @@
 
 import pickle
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -247,27 +245,6 @@ def test_a_doc_has_the_same_scores_and_tree_whatever_its_batch_mates():
             assert all(map(np.array_equal, scores.arcs, arcs))
             labels = [alone[number][1].labels for number in batch if len(docs[number])]
             assert np.array_equal(scores.labels, np.concatenate(labels))
-
-
-FORK = """
-import spacy, torch
-from tests.components.test_biaffine_parser import MODEL, example, tree
-torch.set_num_threads(2)
-nlp = spacy.blank("xx")
-nlp.add_pipe("sentencizer")
-nlp.add_pipe("biaffine_parser", config={"model": MODEL})
-sgd = nlp.initialize(lambda: [example(nlp.vocab)])
-nlp.update([example(nlp.vocab)] * 9, sgd=sgd)
-texts = ["the cat sleeps today . stop"] * 200
-found = nlp.pipe(texts, n_process=2, batch_size=50)
-print([tree(doc) for doc in found] == [tree(doc) for doc in nlp.pipe(texts)])
-"""
-
-
-def test_processes_that_are_forked_after_torch_used_threads():
-    command = [sys.executable, "-W", "ignore", "-c", FORK]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == "True", done.stderr
 
 
 def test_each_sentence_has_one_root_and_keeps_its_words():

@@ -1,5 +1,8 @@
 """The BiLSTM encoder. The oracle is torch's LSTM."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import spacy
@@ -90,6 +93,30 @@ def test_a_sequence_has_the_same_vectors_whatever_its_batch_mates():
         got = [y for batch in batches for y in encoder.predict(batch)]
         for x, y in zip(X, got, strict=True):
             assert np.array_equal(encoder.predict([x])[0], y)
+
+
+FORK = """
+import os, signal
+import numpy as np, torch
+from spacy_elmo.components.bilstm import bilstm
+torch.set_num_threads(2)
+layer, X = bilstm(32), [np.ones((400, 32), "f")]
+layer.initialize(X=X)
+Y, backprop = layer(X, is_train=True)
+backprop(Y)
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    layer.predict(X)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_fork_after_torch_used_threads():
+    """The child would wait for threads that it does not have."""
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True)
+    assert done.stdout.strip() == "0", done.stderr
 
 
 def test_layers_after_the_first_add_their_input():

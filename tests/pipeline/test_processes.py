@@ -231,9 +231,9 @@ def new_process(weights, tmp_path_factory):
 
 
 def test_importing_does_nothing(new_process):
-    """The factory's module is imported at every `spacy.blank()`. The hook for forks comes with the first component."""
+    """The factory's module is imported at every `spacy.blank()`. The two hooks for forks come with the first component."""
     assert new_process["import"] == [[], False, 0]
-    assert new_process["hooks"] == 1
+    assert new_process["hooks"] == 2
 
 
 def test_component_survives_a_spawned_process(new_process):

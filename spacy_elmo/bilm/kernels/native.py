@@ -160,6 +160,17 @@ def _process() -> ctypes.CDLL | None:
     return None if sys.platform == "win32" else ctypes.CDLL(None)
 
 
+@cache
+def one_thread_after_fork() -> None:
+    """Restrict torch to one thread in processes that are forked from now on.
+
+    A fork copies the memory of torch's thread pool but not its threads. The first parallel operation in the child
+    process would wait for these threads forever.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
+
 @contextlib.contextmanager
 def inference_threads() -> Iterator[None]:
     """Create a context in which torch and the C functions compute in the calling thread alone, or in as many threads
