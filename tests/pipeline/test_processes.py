@@ -231,7 +231,8 @@ def new_process(weights, tmp_path_factory):
 
 
 def test_importing_does_nothing(new_process):
-    """The factory's module is imported at every `spacy.blank()`. The two hooks for forks come with the first component."""
+    """The factory's module is imported at every `spacy.blank()`. The hooks for forks come with the first
+    component."""
     assert new_process["import"] == [[], False, 0]
     assert new_process["hooks"] == 2
 
