@@ -64,7 +64,7 @@ def test_treebank_with_names(repository, tmp_path):
     data = Path(shutil.copytree(SAMPLE, tmp_path / "my data"))
     variables = dict(
         data=data, lang="en", weights="en_mini_v4", tokenizer="spacy",
-        treebank="sample", max_steps=400,
+        treebank="sample", optimize="efficiency", max_steps=400,
         names="sample", names_train="sample", name_labels="", names_licence="MIT", names_max_steps=600,
         sentences_max_steps=100, **STATED,
     )  # fmt: skip
