@@ -8,12 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-import torch
 from thinc.api import Model
 from thinc.types import Floats1d, Floats2d, Floats3d
 
-from ...bilm.kernels.native import inference_threads
 from ..not_saved import NotSaved
 
 LayerChoice = Literal["mix", "average", "top"] | int
@@ -103,11 +100,7 @@ def mix_layers(
     xp, dropout = mix.ops.xp, mix.attrs["options"].dropout
     # One large operation is faster than one operation per Doc.
     flat: Any = layers[0] if len(layers) == 1 else xp.concatenate(layers, axis=1)
-    if flat.dtype == "float16" and isinstance(flat, np.ndarray):
-        # Not by numpy, which is slow. A copy, because `flat` may be read-only.
-        with inference_threads():
-            flat = torch.tensor(flat).float().numpy()
-    elif flat.dtype == "float16":
+    if flat.dtype == "float16":
         flat = flat.astype("float32")
     bounds = list(itertools.pairwise(itertools.accumulate((x.shape[1] for x in layers), initial=0)))
     mixed, unmix = _mix(mix, flat, trained)
