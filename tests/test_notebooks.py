@@ -16,15 +16,14 @@ MAX_BYTES = 30_000
 
 def printed(notebook):
     """The lines that each cell has printed, without numbers and predictions, which depend on the machine."""
-    return [
-        [
-            re.sub(r"\[.*\]| *-?\d+\.\d+", " #", line)
-            for output in cell.get("outputs", [])
-            if output.get("name") == "stdout"
-            for line in output.text.splitlines()
-        ]
+    # Joined, because the kernel sends what is printed in pieces, and sometimes the end of a line alone.
+    texts = [
+        "".join(output.text for output in cell.get("outputs", []) if output.get("name") == "stdout")
         for cell in notebook.cells
         if cell.cell_type == "code"
+    ]
+    return [
+        [re.sub(r"\[.*\]| *-?\d+\.\d+", " #", line) for line in text.splitlines()] for text in texts
     ]
 
 
