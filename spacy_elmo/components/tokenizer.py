@@ -28,7 +28,7 @@ def udpipe_tokenizer_v1(sentences: bool = True) -> Callable[[Language], "UDPipeT
     - The Doc has the words of the treebank and nothing else, because the other components learned from these. Line
       breaks and other whitespace are no tokens. `doc.text` has one space in the place of each run of whitespace, and
       none at the start.
-    - A multiword token becomes its words. Welsh "i'r" (to the) is "i yr" in `doc.text`. If the words are parts of the
+    - A multiword token becomes its words. Welsh "iddi" (to her) is "i hi" in `doc.text`. If the words are parts of the
       token, as "do" and "n't" are of "don't", `doc.text` has the token.
     - `doc._.source_text` is the text as it was. `doc._.source_offsets`, an int32 array (tokens, 2), has the characters
       of it that each token stands for: from the first number to before the second. All words of a multiword token have
