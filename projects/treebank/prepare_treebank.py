@@ -44,7 +44,8 @@ from spacy.vocab import Vocab
 LAYERS = {"tagger": XPOS, "morphologizer": UPOS, "lemmatizer": LEMMA, "parser": HEAD}
 """The column that a component learns. The morphologizer learns analyses: a part of speech and its features."""
 RARE = 0.01
-"""If fewer of the words have marks that no lemma has, such as those of foreign names, all marks are kept."""
+"""If fewer of the words have marks that no lemma has, such as those of foreign names, all marks are kept. If the biLM's
+spelling changes fewer of the lemmas, the lemmatizer uses it."""
 STATED = {
     "lang": "code of the language",
     "licence": "licence of the treebank",
@@ -204,6 +205,16 @@ def marks_without_lemmas(sentences: list[Sentence]) -> set[str]:
     kept = {mark for word in words for mark in marks(word[LEMMA])}
     dropped = [marks(word[FORM]) - kept for word in words]
     return set().union(*dropped) if sum(map(bool, dropped)) > RARE * len(words) else set()
+
+
+def replaces_letters_of_lemmas(weights: str, sentences: list[Sentence]) -> bool:
+    """True if the spelling of a biLM changes lemmas, as Latin "u" for "v" does where lemmas have "v"."""
+    words = [word for sentence in sentences for word in sentence.words if not lacks(word, LEMMA)]
+    lemmas = [unicodedata.normalize("NFC", word[LEMMA]) for word in words]
+    elmo: Any = spacy.blank("xx").add_pipe("elmo", config={"weights": weights})
+    spelled = [unicodedata.normalize("NFC", lemma) for lemma in elmo.spelling(lemmas)]
+    changed = sum(a != b for a, b in zip(lemmas, spelled, strict=True))
+    return changed > RARE * len(words)
 
 
 def bilm_settings(words: list[str]) -> dict[str, dict[str, Any]]:
@@ -445,6 +456,11 @@ def main() -> None:
             f"The treebank has no text (# text, SpaceAfter=No), so the tokenizer is spaCy's of {lang}"
         )
 
+    if args.weights and replaces_letters_of_lemmas(args.weights, parts["train"]):
+        print(
+            "The lemmatizer does not use the spelling of the biLM, because lemmas have letters that it replaces"
+        )
+        settings["components"]["lemmatizer"] = {"upstream": None}
     # Sentences alone teach `senter` that sentences seldom start, so it also reads more Docs of ten.
     starts = (0, 3, 6) if accurate and "senter" not in left_out else (0,)
     write_corpus(parts, split_anew=args.tokenizer == "spacy", starts=starts, alone=accurate)

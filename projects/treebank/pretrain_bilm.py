@@ -1,6 +1,8 @@
 """Train the biLM of `training/bilm.cfg`, which `prepare` writes unless another biLM is given.
 
-python pretrain_bilm.py
+    python pretrain_bilm.py --gpu-id 0 --training.seed 1
+
+It passes the options to `spacy elmo pretrain`.
 """
 
 import subprocess
@@ -24,6 +26,7 @@ def main() -> None:
         CONFIG,
         "training/bilm",
         "--force",
+        *sys.argv[1:],
     ]
     sys.exit(subprocess.run(command).returncode)
 

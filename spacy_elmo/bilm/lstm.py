@@ -242,7 +242,8 @@ def run_directions(
     """Run both directions of an LSTM layer. Differentiable. For the arguments and results, see `PlainLSTM`."""
     weights = [w for w in (input, recurrent, bias, projection) if w is not None]
     settings = batch_sizes, clips, compute_dtype
-    if not has_fused_lstm(compute_dtype, x, h, c, *weights):
+    # The C functions trust the shapes; torch says what is wrong with them.
+    if x.shape[2] != input.shape[1] or not has_fused_lstm(compute_dtype, x, h, c, *weights):
         return PlainLSTM.apply(x, input, recurrent, bias, projection, h, c, *settings)
     projections = (None, None) if projection is None else projection
     if torch.is_grad_enabled():

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 @Language.factory(
     "biaffine_parser",
     assigns=["token.dep", "token.head"],
-    requires=["doc.sents"],
     default_config={
         "model": {
             "@architectures": "spacy-elmo.BiaffineParser.v1",

@@ -22,7 +22,8 @@ class KernelOps(NumpyOps):
     ) -> Any:
         """Multiply two matrices. `trans1` and `trans2` transpose the first and the second one."""
         left, right = torch.from_numpy(x.T if trans1 else x), torch.from_numpy(y.T if trans2 else y)
-        if not functions("product", left, right):
+        # The C function trusts the shapes; thinc says what is wrong with them.
+        if left.shape[1] != len(right) or not functions("product", left, right):
             return super().gemm(x, y, out=out, trans1=trans1, trans2=trans2)
         if out is None:
             out = self.alloc2f(len(left), right.shape[1], zeros=False)

@@ -154,8 +154,8 @@ class NormalizedEditTrees:
         return self._trees.apply(tree, self._normal(form, bool(lowercase)))
 
     def choose(self, tree_ids: Iterable[int], form: str, *, keep_case: bool = False) -> int:
-        """Return the first tree that makes one of `lemmas`, otherwise the first that applies, or -1. With `keep_case`,
-        a tree that lowercases the word is chosen only if no other applies."""
+        """Return the first tree that makes one of `lemmas`, otherwise the first that makes a lemma, or -1. With
+        `keep_case`, a tree that lowercases the word is chosen only if no other applies."""
         if keep_case:
             keeping = [tree for tree in tree_ids if tree % 2 == 0 and self.apply(tree, form)]
             tree_ids = keeping or tree_ids
@@ -164,7 +164,7 @@ class NormalizedEditTrees:
             lemma = self.apply(tree_id, form)
             if lemma in self.lemmas:
                 return tree_id
-            if lemma is not None and first == -1:
+            if lemma and first == -1:
                 first = tree_id
         return first
 

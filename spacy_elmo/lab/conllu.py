@@ -110,7 +110,8 @@ def conllu_sentences(
         space_after: True if whitespace or the end of the text follows the Doc.
     """
     source, offsets = doc._.source_text, doc._.source_offsets
-    if source is None:
+    # After a merge, the offsets are those of other tokens.
+    if source is None or len(offsets) != len(doc):
         source, offsets = doc.text, np.array([(token.idx, token.idx + len(token)) for token in doc])
     spans = [(start, end) for start, end in offsets.tolist()]
     end = len(source) + space_after

@@ -171,6 +171,23 @@ def test_multiword_tokens_of_a_tokenizer(folder):
     assert {row[9] for row in rows} == {"_"}
 
 
+def test_words_that_a_component_merged(folder):
+    config = {"nlp": {"tokenizer": {"@tokenizers": "spacy_elmo_tests.du"}}}
+    nlp = spacy.blank("xx", config=config)
+    patterns = [{"label": "LOC", "pattern": "New York"}]
+    nlp.add_pipe("entity_ruler").add_patterns(patterns)
+    nlp.add_pipe("merge_entities")
+    nlp.to_disk("merged")
+    Path("a.txt").write_text("New York is large")
+    assert elmo("annotate", "merged", "a.txt", "out.conllu")[0] == 0
+    names = [
+        "1 New York _ _ _ _ _ _ _ ner=B-LOC",
+        "2 is _ _ _ _ _ _ _ _",
+        "3 large _ _ _ _ _ _ _ _",
+    ]
+    assert written("out.conllu").splitlines()[4:-1] == names
+
+
 TREEBANK = """\
 # newdoc id = d
 #a comment

@@ -184,6 +184,14 @@ def test_the_encoder_of_an_embedding(tmp_path):
     assert nlp.get_pipe("tok2vec").predict([empty])[0].shape == (0, 16)
 
 
+@pytest.mark.parametrize("width", [4, 60])
+@pytest.mark.parametrize("is_train", [True, False])
+def test_vectors_of_another_width_are_refused(layer, width, is_train):
+    X = sequences(width, dtype=layer.get_param("bias").dtype)
+    with pytest.raises(RuntimeError, match=str(width)):
+        layer(X, is_train=is_train)
+
+
 def test_an_odd_width_is_refused():
     with pytest.raises(ValueError, match="width of a BiLSTM is 5; it must be even"):
         bilstm(5)

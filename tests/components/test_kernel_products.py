@@ -49,6 +49,12 @@ def test_products(rows, inner, columns, trans1, trans2, given_out, seed):
     np.testing.assert_allclose(product, x @ y, atol=1e-4)
 
 
+@pytest.mark.parametrize("inner", [3, 60])
+def test_matrices_that_do_not_fit(inner):
+    with pytest.raises(ValueError, match="Shape mismatch"):
+        KernelOps().gemm(np.ones((2, inner), "f"), np.ones((3, 42), "f"), trans2=True)
+
+
 def test_a_row_does_not_depend_on_other_rows():
     numbers = np.random.default_rng(0)
     x, y = (numbers.normal(size=size).astype("f") for size in ((50, 70), (40, 70)))

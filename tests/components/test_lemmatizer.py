@@ -95,6 +95,14 @@ def test_a_tree_that_makes_a_known_lemma_goes_first():
     assert trees.choose([other], "birds") == -1
 
 
+def test_no_tree_makes_an_empty_lemma():
+    trees = NormalizedEditTrees(StringStore())
+    cut, same = trees.add("as", "a"), trees.add("a", "a")
+    assert trees.apply(cut, "s") == ""
+    assert trees.choose([cut, same], "s") == same
+    assert trees.choose([cut], "s") == -1
+
+
 def test_proper_nouns_keep_their_case():
     nlp = trained([("the python bites a Bob", "the python bite a Bob")], top_k=30)
     doc = Doc(nlp.vocab, ["the", "Python", "PYTHON"], pos=["DET", "PROPN", "PROPN"])

@@ -102,6 +102,18 @@ def test_prepare(project, prepare):
     assert card.items() >= {"words": last, "lang": "got", "name": "tiny_elmo", **STATED}.items()
 
 
+@pytest.mark.parametrize("letter, upstream", [("e", None), ("ø", "elmo")])
+def test_lemmas_in_another_spelling_than_the_biLM(project, prepare, letter, upstream):
+    """The biLM has no "e", which most lemmas have, or no "ø", which no lemma has."""
+    for part in ("train", "test"):
+        path = project.parent / f"my data/pos/tiny-{part}.conllu"
+        path.write_text(text_of(sample(count=9)))
+    weights = tiny.save(project / "tiny.safetensors", replace=((letter, "a"),))
+    prepare("tiny", weights=weights, **STATED)
+    config = Config().from_disk(project / "training/pipeline.cfg", interpolate=False)
+    assert config["components"]["lemmatizer"]["upstream"] == upstream
+
+
 def test_docs_of_sentences_have_the_words_of_the_tokenizer():
     """`****` is one word of the treebank and four of the tokenizer. One sentence starts there, not four."""
     from prepare_treebank import sentence_docs

@@ -58,7 +58,8 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     compute_dtype = matmul_dtype(x)
     x, weight = x.to(compute_dtype), weight.to(compute_dtype)
-    if not functions("product", x, weight, bias):
+    # The C function trusts the shapes; torch says what is wrong with them.
+    if x.shape[1] != len(weight) or not functions("product", x, weight, bias):
         return x @ weight if bias is None else x @ weight + bias
     if torch.is_grad_enabled() and any(
         t is not None and t.requires_grad for t in (x, weight, bias)

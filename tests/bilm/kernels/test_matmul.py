@@ -35,6 +35,12 @@ def test_value_and_gradient(size, transposed):
         torch.testing.assert_close(got.double(), expected.detach(), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("inner", [3, 60])
+def test_matrices_that_do_not_fit(inner):
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        matmul(torch.ones(2, inner), torch.ones(42, 5))
+
+
 def test_autocast_rounds_the_factors():
     x, w = torch.randn(8, 4, requires_grad=True), torch.randn(4, 3, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
