@@ -19,7 +19,7 @@ test: $(INSTALLED)  ## the tests, without those marked slow
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m "not slow" $(PYTEST)
 
 test-all: $(INSTALLED)  ## all tests once: also the browser, the site, notebooks, projects, pip, faults
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto $(PYTEST)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PYTEST)
 
 # New seeds each time; `make test-all` has a few of each.
 MINUTES ?= 10
