@@ -209,12 +209,13 @@ def marks_without_lemmas(sentences: list[Sentence]) -> set[str]:
 
 def replaces_letters_of_lemmas(weights: str, sentences: list[Sentence]) -> bool:
     """True if the spelling of a biLM changes lemmas, as Latin "u" for "v" does where lemmas have "v"."""
-    words = [word for sentence in sentences for word in sentence.words if not lacks(word, LEMMA)]
-    lemmas = [unicodedata.normalize("NFC", word[LEMMA]) for word in words]
+    words = [word for sentence in sentences for word in sentence.words]
+    lemmas = [word[LEMMA] for word in words if not lacks(word, LEMMA)]
     elmo: Any = spacy.blank("xx").add_pipe("elmo", config={"weights": weights})
+    # Lemmas are read in NFC. A biLM can have another form.
     spelled = [unicodedata.normalize("NFC", lemma) for lemma in elmo.spelling(lemmas)]
     changed = sum(a != b for a, b in zip(lemmas, spelled, strict=True))
-    return changed > RARE * len(words)
+    return changed > RARE * len(lemmas)
 
 
 def bilm_settings(words: list[str]) -> dict[str, dict[str, Any]]:
